@@ -1,0 +1,24 @@
+"""trainwreck: find out why training went off the rails, before, during and after the run, and prove it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "diagnose", "explain"]
+
+if TYPE_CHECKING:
+    from trainwreck.catalogue.explain import explain
+    from trainwreck.engine import diagnose
+
+_HOMES = {"diagnose": "trainwreck.engine", "explain": "trainwreck.catalogue.explain"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public functions on first use: ``import trainwreck`` itself must cost next to nothing."""
+    if name in _HOMES:
+        import importlib
+
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'trainwreck' has no attribute {name!r}")

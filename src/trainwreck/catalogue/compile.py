@@ -1,0 +1,79 @@
+"""Compile the TOML files of the catalogue to one JSON object.
+
+Standard library only: the build hook runs this file by path, before the package is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+PARTS = ("signs", "signatures", "modes", "rules")
+
+
+class CatalogueError(Exception):
+    """A catalogue file is wrong; the message names the file, the entry and what to change."""
+
+
+def files(root: Path) -> list[Path]:
+    """Every TOML file of the catalogue under ``root``, in a stable order."""
+    return sorted(p for part in PARTS for p in (root / part).rglob("*.toml"))
+
+
+def fingerprint(root: Path) -> str:
+    """A hash over names and contents, so that a cache is never older than what it was made from."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path in files(root):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(b"\0")
+        digest.update(path.read_bytes())
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def compile_tree(root: Path) -> dict[str, Any]:
+    """The whole catalogue: ``{"signs": {id: ...}, "signatures": [...], "modes": {id: ...}, "rules": {id: ...}}``.
+
+    Raises CatalogueError for a file that is no TOML, an entry without id, or an id given twice.
+    """
+    result: dict[str, Any] = {"signs": {}, "signatures": [], "modes": {}, "rules": {}}
+    for path in files(root):
+        where = path.relative_to(root).as_posix()
+        try:
+            data = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise CatalogueError(f"{where}: no valid TOML: {problem}") from problem
+        part = where.split("/", 1)[0]
+        family = path.stem if part in ("signs", "signatures") else path.parent.name
+        if part == "modes":
+            _add(result["modes"], {"family": family, **data}, where)
+            if data.get("id") != path.stem:
+                raise CatalogueError(f"{where}: the id {data.get('id')!r} differs from the file name")
+        elif part == "rules":
+            for entry in data.get("rule", []):
+                _add(result["rules"], {"family": path.stem, **entry}, where)
+        elif part == "signs":
+            for entry in data.get("sign", []):
+                _add(result["signs"], {"family": family, **entry}, where)
+        else:
+            result["signatures"] += [{"family": family, **entry} for entry in data.get("signature", [])]
+    return result
+
+
+def _add(table: dict[str, Any], entry: dict[str, Any], where: str) -> None:
+    name = entry.get("id")
+    if not isinstance(name, str):
+        raise CatalogueError(f"{where}: an entry has no id")
+    if name in table:
+        raise CatalogueError(f"{where}: the id {name!r} is given twice")
+    table[name] = entry
+
+
+def write(root: Path, target: Path) -> None:
+    """Compile ``root`` and write the JSON to ``target``."""
+    text = json.dumps(compile_tree(root), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")

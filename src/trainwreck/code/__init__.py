@@ -1,0 +1,7 @@
+"""The static witness: sources become a program; rules and traces find places in it. Never imports or runs what it reads."""
+
+from __future__ import annotations
+
+from trainwreck.code.witness import StaticSightings, build, witness
+
+__all__ = ["StaticSightings", "build", "witness"]

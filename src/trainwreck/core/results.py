@@ -1,0 +1,288 @@
+"""The answer of the engine. Reports are pure functions of these types; ``to_json`` is the published contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from trainwreck import __version__
+from trainwreck.core.evidence import SEVERITIES, Evidence, Severity, Where, jsonable
+
+SCHEMA = 1
+
+Role = Literal["root", "contributing", "rival", "consequence"]
+Status = Literal["complete", "partial", "nothing_found", "unreadable"]
+Verdict = Literal["supported", "refuted", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    path: str
+    line: int | None
+    end_line: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": self.path, "line": self.line, "end_line": self.end_line or self.line}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the lines ``line``..``end_line`` of ``path`` by ``text``."""
+
+    path: str
+    line: int
+    end_line: int
+    text: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": self.path, "line": self.line, "end_line": self.end_line, "text": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    text: str
+    edits: Sequence[Edit] = ()
+    safe: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"text": self.text, "edits": [e.to_json() for e in self.edits], "safe": self.safe}
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    key: str
+    says: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"key": self.key, "says": self.says}
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A failure mode as it stands in one diagnosis. ``confidence`` is the probability that it is a root cause here.
+
+    ``tell_apart`` names, for each rival, the observation that would decide between the two.
+    """
+
+    id: str
+    title: str
+    role: Role
+    group: str | None
+    severity: Severity
+    confidence: float
+    evidence: Sequence[Evidence]
+    against: Sequence[Evidence]
+    location: Location | None
+    why: str
+    fix: Fix
+    expected_impact: str
+    verify: str
+    if_not: str
+    leads_to: Sequence[str]
+    experiment: str
+    references: Sequence[Reference]
+    tell_apart: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "title": self.title,
+            "role": self.role,
+            "group": self.group,
+            "severity": self.severity,
+            "confidence": round(self.confidence, 3),
+            "evidence": [e.to_json() for e in self.evidence],
+            "against": [e.to_json() for e in self.against],
+            "location": self.location.to_json() if self.location else None,
+            "why": self.why,
+            "fix": self.fix.to_json(),
+            "expected_impact": self.expected_impact,
+            "verify": self.verify,
+            "if_not": self.if_not,
+            "leads_to": list(self.leads_to),
+            "experiment": self.experiment,
+            "references": [r.to_json() for r in self.references],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A located sighting that is a finding of its own (a static rule, an unreadable file)."""
+
+    id: str
+    sign: str
+    severity: Severity
+    message: str
+    path: str
+    line: int
+    column: int = 1
+    end_line: int | None = None
+    end_column: int | None = None
+    proof: Sequence[tuple[str, int, str]] = ()
+    fix: Fix | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "sign": self.sign,
+            "severity": self.severity,
+            "message": self.message,
+            "path": self.path,
+            "line": self.line,
+            "column": self.column,
+            "end_line": self.end_line or self.line,
+            "end_column": self.end_column or self.column,
+            "proof": [{"path": p, "line": n, "text": t} for p, n, t in self.proof],
+            "fix": self.fix.to_json() if self.fix else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """Something worth telling that is no finding: what was seen, never why."""
+
+    id: str
+    text: str
+    where: Where
+
+    def to_json(self) -> dict[str, Any]:
+        return {"id": self.id, "text": self.text, "where": self.where.to_json()}
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """What the evidence says of a theory that somebody put forward. ``id`` is the failure mode it was taken for."""
+
+    text: str
+    id: str | None
+    verdict: Verdict
+    evidence: Sequence[Evidence] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "id": self.id,
+            "verdict": self.verdict,
+            "evidence": [e.to_json() for e in self.evidence],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    path: str
+    format: str
+    attempt: int
+    steps: float | None
+    metrics: Sequence[str]
+    outcome: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "format": self.format,
+            "attempt": self.attempt,
+            "steps": jsonable(self.steps),
+            "metrics": list(self.metrics),
+            "outcome": self.outcome,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An artefact that was not seen and would settle a remaining doubt."""
+
+    artefact: str
+    why: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"artefact": self.artefact, "why": self.why}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A labelled step on a chart."""
+
+    step: float
+    text: str
+    sign: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A down-sampled series for display (at most a few hundred points; extremes and non-finite points kept)."""
+
+    name: str
+    role: str | None
+    unit: str
+    run: str
+    steps: Sequence[float]
+    values: Sequence[float]
+    marks: Sequence[Mark] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A few lines of a file around a place; ``marked`` are the line numbers to point at."""
+
+    path: str
+    first_line: int
+    lines: Sequence[str]
+    marked: Sequence[int]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Everything that a verb answers. ``charts``, ``excerpts`` and ``chain`` are for people and not part of the JSON."""
+
+    status: Status = "complete"
+    root_causes: Sequence[Cause] = ()
+    findings: Sequence[Finding] = ()
+    symptoms: Sequence[Symptom] = ()
+    compliance: Mapping[str, Any] | None = None
+    suspects: Sequence[Suspect] = ()
+    runs: Sequence[RunSummary] = ()
+    missing: Sequence[Missing] = ()
+    quick_fixes: Sequence[str] = ()
+    analysis_artifacts: Mapping[str, str] = field(default_factory=dict)
+    charts: Sequence[Chart] = ()
+    excerpts: Sequence[Excerpt] = ()
+    chain: Sequence[str] = ()
+    unreadable: Sequence[str] = ()
+
+    def summary(self) -> dict[str, int]:
+        """Counts of findings and of causes that count: roots and contributors."""
+        counts: dict[str, int] = {"critical": 0, "warning": 0, "suggestion": 0}
+        counting = [c.severity for c in self.root_causes if c.role in ("root", "contributing")]
+        # A cause and the finding that proves it are one thing, counted once.
+        told = {c.id for c in self.root_causes if c.role in ("root", "contributing")}
+        counting += [f.severity for f in self.findings if f.id not in told]
+        for severity in counting:
+            counts[severity] += 1
+        deviations = [r for r in (self.compliance or {}).get("requirements", []) if r.get("status") == "deviation"]
+        return {**counts, "deviations": len(deviations)}
+
+    def worst(self) -> Severity | None:
+        counts = self.summary()
+        return next((s for s in reversed(SEVERITIES) if counts[s]), None)
+
+    def with_artifacts(self, artifacts: Mapping[str, str]) -> Result:
+        return replace(self, analysis_artifacts={**self.analysis_artifacts, **artifacts})
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": SCHEMA,
+            "tool": {"name": "trainwreck", "version": __version__},
+            "status": self.status,
+            "root_causes": [c.to_json() for c in self.root_causes],
+            "findings": [f.to_json() for f in self.findings],
+            "symptoms": [s.to_json() for s in self.symptoms],
+            "compliance": jsonable(self.compliance),
+            "suspects": [s.to_json() for s in self.suspects],
+            "runs": [r.to_json() for r in self.runs],
+            "missing": [m.to_json() for m in self.missing],
+            "quick_fixes": list(self.quick_fixes),
+            "analysis_artifacts": dict(sorted(self.analysis_artifacts.items())),
+            "summary": self.summary(),
+        }

@@ -1,0 +1,138 @@
+"""The centre: collect from the witnesses, remove doubles, reason, return results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from trainwreck.catalogue.load import Catalogue, catalogue
+from trainwreck.collect import Collected, collect
+from trainwreck.core.errors import NothingReadable
+from trainwreck.core.evidence import Evidence, Unreadable
+from trainwreck.core.results import Finding, Result, RunSummary, Status, Symptom
+
+
+def diagnose(
+    paths: Iterable[str | Path],
+    *,
+    code: Iterable[str | Path] = (),
+    suspects: Sequence[str] = (),
+    symptoms: Sequence[str] = (),
+    stdin: bytes | None = None,
+) -> Result:
+    """Find out why a run failed.
+
+    ``paths``: run directories, logs, metrics files, pasted reports (``-``). ``code``: sources that are not below them.
+    ``suspects``: theories to be judged. ``symptoms``: what somebody saw, in words.
+    Raises NothingReadable if none of ``paths`` could be read.
+    """
+    from trainwreck import code as code_witness
+    from trainwreck import failures as error_witness
+    from trainwreck import runs as run_witness
+    from trainwreck.reasoning.diagnose import diagnose as reason
+    from trainwreck.reasoning.suspects import judge
+
+    known = catalogue()
+    found = collect(paths, stdin)
+    extra = collect(code)
+    if not found.sources and found.unreadable:
+        raise NothingReadable("; ".join(f"{u.path}: {u.reason}" for u in found.unreadable))
+
+    program = code_witness.build([*found.sources, *extra.sources])
+    seen_runs = run_witness.witness(found.sources)
+    seen_errors = error_witness.witness(found.sources, known.signatures, reports=symptoms, skip=seen_runs.structured)
+    static = code_witness.witness(program, seen_errors.failures)
+    evidence = without_doubles([*seen_errors.evidence, *seen_runs.evidence, *static.evidence])
+    observed = frozenset({*seen_runs.observed, *seen_errors.observed, *static.observed})
+
+    answer = reason(evidence, known, observed)
+    unreadable = [*found.unreadable, *extra.unreadable, *seen_runs.unreadable]
+    findings = [*map(_unreadable_finding, unreadable), *_static_findings(static.evidence, known)]
+    result = Result(
+        status=_status(found, unreadable, bool(answer.causes or evidence)),
+        root_causes=answer.causes,
+        findings=sorted(findings, key=_finding_order),
+        symptoms=_symptoms([*seen_runs.evidence, *seen_errors.evidence], known),
+        suspects=judge(suspects, answer, known),
+        runs=[_summary(run) for run in seen_runs.runs],
+        missing=answer.missing,
+        quick_fixes=[c.fix.text for c in answer.causes if c.role in ("root", "contributing") and c.fix.text][:3],
+        charts=run_witness.charts(seen_runs.runs, evidence),
+        excerpts=error_witness.excerpts(found.sources, program, answer.causes),
+        chain=answer.chain,
+        unreadable=[f"{u.path}: {u.reason}" for u in unreadable],
+    )
+    return result
+
+
+def without_doubles(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """One sighting per (sign, attempt, place): a NaN told by the console, the event file and trainer_state is one.
+
+    Metric sightings of one sign within the same attempt whose steps lie within 2% (or two steps) of each other are the
+    same fact seen in several files; the more direct one, then the first, is kept.
+    """
+    kept: dict[str, list[Evidence]] = {}
+    for item in evidence:
+        same = kept.setdefault(item.sign, [])
+        if not any(_same_fact(item, other) for other in same):
+            same.append(item)
+    return [item for same in kept.values() for item in same]
+
+
+def _same_fact(one: Evidence, other: Evidence) -> bool:
+    if one.id == other.id:
+        return True
+    a, b = one.where, other.where
+    if a.kind != "metric" or b.kind != "metric" or one.attempt != other.attempt or a.path == b.path:
+        return False
+    if a.step is None or b.step is None:
+        return a.step == b.step
+    return abs(a.step - b.step) <= max(2.0, 0.02 * max(abs(a.step), abs(b.step)))
+
+
+def _status(found: Collected, unreadable: Sequence[Unreadable], anything: bool) -> Status:
+    if not found.sources:
+        return "unreadable"
+    if unreadable:
+        return "partial"
+    return "complete" if anything else "nothing_found"
+
+
+def _unreadable_finding(item: Unreadable) -> Finding:
+    line = item.where.line if item.where and item.where.line else 1
+    return Finding("unreadable", "unreadable", "suggestion", f"{item.path}: {item.reason}", item.path, line)
+
+
+def _static_findings(evidence: Sequence[Evidence], known: Catalogue) -> list[Finding]:
+    findings = []
+    for item in evidence:
+        name = known.resolve(item.sign) or item.sign
+        mode, rule = known.mode(name), known.rules.get(name)
+        severity = mode.severity if mode else (rule or {}).get("severity", "suggestion")
+        where = item.where
+        if item.cls == "direct" and where.path and where.line:
+            findings.append(
+                Finding(name, item.sign, severity, item.text, where.path, where.line, where.column or 1)
+            )
+    return findings
+
+
+def _finding_order(item: Finding) -> tuple[int, str, int, str]:
+    return (["critical", "warning", "suggestion"].index(item.severity), item.path, item.line, item.id)
+
+
+def _symptoms(evidence: Sequence[Evidence], known: Catalogue) -> list[Symptom]:
+    """The signs worth telling, once each, in the order in which they were seen."""
+    told: dict[str, Symptom] = {}
+    for item in evidence:
+        meant = known.sign(item.sign)
+        if meant is not None and meant.symptom and item.sign not in told:
+            told[item.sign] = Symptom(item.sign, item.text, item.where)
+    return list(told.values())
+
+
+def _summary(run: object) -> RunSummary:
+    from trainwreck.core.run import Run
+
+    assert isinstance(run, Run)
+    return RunSummary(run.path, run.format, run.attempt, run.last_step, sorted(run.series), run.outcome)

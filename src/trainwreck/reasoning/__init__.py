@@ -1,0 +1,1 @@
+"""Evidence times catalogue gives a diagnosis: weighed, ranked, chained, calibrated. Opens no file, names no mode."""

@@ -1,0 +1,145 @@
+"""The answer: ranked causes with roles, the chain, what is missing, what speaks for or against a suspect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trainwreck.catalogue.load import CODE_PREFIX, Catalogue
+from trainwreck.core.evidence import Evidence, Where
+from trainwreck.core.results import Cause, Fix, Location, Missing, Reference, Role
+from trainwreck.reasoning.calibrate import confidence
+from trainwreck.reasoning.weigh import Candidate, overlap, reaches, weigh
+
+TELLING = 0.12
+"""Confidence below which a cause is not told at all. A judgement: one in eight is noise to a reader."""
+MAX_CAUSES = 8
+SETTLED = 0.7
+"""DESIGN: below this the answer names what would decide."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Causes in order, ids from root to last consequence, and what would settle the doubt."""
+
+    causes: Sequence[Cause]
+    chain: Sequence[str]
+    missing: Sequence[Missing]
+    candidates: Sequence[Candidate]
+
+
+def diagnose(
+    evidence: Sequence[Evidence],
+    known: Catalogue,
+    observed: frozenset[str] = frozenset(),
+    *,
+    static_only: bool = False,
+) -> Diagnosis:
+    """Weigh ``evidence`` against the whole catalogue. Deterministic: same input, same order, same numbers."""
+    candidates = weigh(evidence, known, observed, static_only=static_only)
+    told = [c for c in candidates if _confidence(c) >= TELLING][:MAX_CAUSES]
+    roles = _roles(told, known)
+    ordered = sorted(told, key=lambda c: (_place(roles[c.mode.id]), -_confidence(c), -c.score, c.mode.id))
+    causes = [_cause(c, roles[c.mode.id], known, told) for c in ordered]
+    return Diagnosis(causes, _chain(ordered, roles, known), _missing(ordered, roles, known, observed), candidates)
+
+
+def _confidence(candidate: Candidate) -> float:
+    return confidence(candidate.probability, candidate.cls, candidate.mode.maturity)
+
+
+def _place(role: Role) -> int:
+    return 1 if role == "consequence" else 0
+
+
+def _roles(told: Sequence[Candidate], known: Catalogue) -> dict[str, Role]:
+    roles: dict[str, Role] = {}
+    accepted: list[Candidate] = []
+    for candidate in told:
+        name = candidate.mode.id
+        sources = [a for a in accepted if roles[a.mode.id] == "root" and reaches(a.mode.id, name, known)]
+        rivals = [a for a in accepted if roles[a.mode.id] != "consequence" and _rivals(a, candidate)]
+        if sources and _confidence(sources[0]) >= 0.4:
+            roles[name] = "consequence"
+        elif rivals:
+            roles[name] = "rival"
+        elif accepted and not candidate.from_run and any(a.from_run for a in accepted):
+            roles[name] = "contributing"
+        else:
+            roles[name] = "root"
+        accepted.append(candidate)
+    return roles
+
+
+def _rivals(one: Candidate, other: Candidate) -> bool:
+    if one.mode.group is not None and one.mode.group == other.mode.group:
+        return True
+    return overlap(one, other) >= 0.3 and not (one.conclusive and other.conclusive)
+
+
+def _cause(candidate: Candidate, role: Role, known: Catalogue, told: Sequence[Candidate]) -> Cause:
+    mode = candidate.mode
+    first = mode.fixes[0] if mode.fixes else {}
+    others = {c.mode.id for c in told}
+    return Cause(
+        id=mode.id,
+        title=mode.title,
+        role=role,
+        group=mode.group,
+        severity=mode.severity,
+        confidence=_confidence(candidate),
+        evidence=tuple(candidate.evidence[:12]),
+        against=tuple(candidate.against[:6]),
+        location=location(candidate.evidence),
+        why=mode.mechanism,
+        fix=Fix(first.get("do", "")),
+        expected_impact=first.get("expect", ""),
+        verify=first.get("verify", ""),
+        if_not=mode.if_not,
+        leads_to=mode.leads_to,
+        experiment=mode.experiment,
+        references=tuple(Reference(r["key"], r["says"]) for r in mode.references),
+        tell_apart={name: text for name, text in mode.mistaken_for.items() if name in others},
+    )
+
+
+def location(evidence: Sequence[Evidence]) -> Location | None:
+    """Where to fix: the place that the static side names for it, else the innermost user line of the error, else a
+    configured value. A metric or a log line is no place to fix."""
+    static = [e.where for e in evidence if e.sign.startswith(CODE_PREFIX) and e.where.path]
+    placed = [e.where for e in evidence if e.where.kind in ("code", "config") and e.where.path]
+    where: Where | None = next(iter([*static, *placed]), None)
+    return Location(where.path, where.line) if where is not None and where.path else None
+
+
+def _chain(ordered: Sequence[Candidate], roles: Mapping[str, Role], known: Catalogue) -> list[str]:
+    """From the first root through its seen consequences, in causal order."""
+    root = next((c.mode.id for c in ordered if roles[c.mode.id] == "root"), None)
+    if root is None:
+        return []
+    after = [c.mode.id for c in ordered if roles[c.mode.id] == "consequence" and reaches(root, c.mode.id, known)]
+    after.sort(key=lambda n: (sum(reaches(m, n, known) for m in after), n))
+    return [root, *after]
+
+
+def _missing(
+    ordered: Sequence[Candidate], roles: Mapping[str, Role], known: Catalogue, observed: frozenset[str]
+) -> list[Missing]:
+    """Artefacts that would show the signs which tell the open candidates apart."""
+    if not ordered or _confidence(ordered[0]) >= SETTLED:
+        return []
+    open_ones = [c for c in ordered if roles[c.mode.id] in ("root", "rival")][:4]
+    wanted: dict[str, tuple[float, list[str]]] = {}
+    for candidate in open_ones:
+        for entry in candidate.mode.signs:
+            meant = known.sign(entry.sign)
+            if meant is None or entry.sign in candidate.strengths or abs(entry.weight) < 1.0:
+                continue
+            for need in meant.needs:
+                if need not in observed:
+                    strength, reasons = wanted.get(need, (0.0, []))
+                    side = "for" if entry.weight > 0 else "against"
+                    reasons.append(f"{meant.meaning} would speak {side} {candidate.mode.id}")
+                    wanted[need] = (strength + abs(entry.weight), reasons)
+    ranked = sorted(wanted.items(), key=lambda item: (-item[1][0], item[0]))
+    return [Missing(need, "; ".join(dict.fromkeys(reasons[:2]))) for need, (_, reasons) in ranked[:4]]

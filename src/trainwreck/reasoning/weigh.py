@@ -1,0 +1,168 @@
+"""Weigh every failure mode against all the evidence.
+
+The model is a naive-Bayes log odds per mode, tamed in three ways: several signs of one family count less and less (they
+are rarely independent), a sign that could have been seen and was not counts against, and modes that lean on the same
+sightings compete for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trainwreck.catalogue.load import CODE_PREFIX, Catalogue
+from trainwreck.catalogue.model import Mode
+from trainwreck.core.evidence import Evidence, EvidenceClass
+
+CONCLUSIVE_BONUS = 5.0
+"""Log odds that a proving sign adds to its own weight: enough to beat any sum of circumstantial signs (a judgement)."""
+DAMPING = (1.0, 0.6, 0.35, 0.2)
+"""Weight of the first, second, third, … positive sign of one family; a judgement, checked by calibration."""
+SUSPICION = 0.45
+"""How much a static suspicion counts while no sign of the run speaks for the same mode (DESIGN: reduced weight)."""
+CLASS_FACTOR: Mapping[EvidenceClass, float] = {"direct": 1.0, "circumstantial": 0.85, "inferred": 0.6}
+
+
+@dataclass
+class Candidate:
+    """A mode under consideration: its log odds and the sightings on either side."""
+
+    mode: Mode
+    score: float
+    evidence: list[Evidence] = field(default_factory=list)
+    against: list[Evidence] = field(default_factory=list)
+    conclusive: bool = False
+    probability: float = 0.0
+    strengths: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def cls(self) -> EvidenceClass:
+        """The best class among the evidence that speaks for it."""
+        classes = {e.cls for e in self.evidence}
+        return "direct" if "direct" in classes else "circumstantial" if "circumstantial" in classes else "inferred"
+
+    @property
+    def from_run(self) -> bool:
+        """True if something other than the static side speaks for it."""
+        return any(not e.sign.startswith(CODE_PREFIX) for e in self.evidence)
+
+
+def weigh(evidence: Sequence[Evidence], known: Catalogue, observed: frozenset[str], *, static_only: bool) -> list[Candidate]:
+    """All modes with something to say for them, most likely first, with probabilities after competition.
+
+    ``observed`` are the roles and artefacts that were there to be seen; without them nothing counts as absent.
+    ``static_only``: in ``check`` static evidence has full weight.
+    """
+    by_sign: dict[str, list[Evidence]] = {}
+    for item in evidence:
+        by_sign.setdefault(item.sign, []).append(item)
+    names = sorted({name for sign in by_sign for name in known.modes_by_sign.get(sign, ())})
+    names += [n for s in by_sign if (n := s.removeprefix(CODE_PREFIX)) != s and known.mode(n) and n not in names]
+    candidates = []
+    for name in names:
+        mode = known.mode(name)
+        if mode is not None:
+            candidate = _score(mode, by_sign, known, observed, static_only=static_only)
+            if candidate.evidence:
+                candidates.append(candidate)
+    _support_chains(candidates, known)
+    _compete(candidates, known)
+    return sorted(candidates, key=lambda c: (-c.probability, -c.score, c.mode.id))
+
+
+def _score(
+    mode: Mode, by_sign: Mapping[str, list[Evidence]], known: Catalogue, observed: frozenset[str], *, static_only: bool
+) -> Candidate:
+    candidate = Candidate(mode, mode.prior)
+    positive: dict[str, list[float]] = {}
+    own = CODE_PREFIX + mode.id
+    entries = list(mode.signs)
+    weights = {e.sign: (e.weight, e.conclusive, e.absent) for e in entries}
+    if own in by_sign and own not in weights:
+        weights[own] = (4.0, False, 0.0)
+    agrees = any(
+        w > 0 and sign in by_sign and not sign.startswith(CODE_PREFIX) for sign, (w, _, _) in weights.items()
+    )
+    for sign, (weight, conclusive, absent) in weights.items():
+        sightings = by_sign.get(sign)
+        meant = known.sign(sign)
+        if sightings:
+            best = max(CLASS_FACTOR[e.cls] for e in sightings)
+            if weight < 0:
+                candidate.score += weight * best
+                candidate.against += sightings
+                continue
+            family = meant.family if meant else sign
+            amount = weight * best
+            if sign.startswith(CODE_PREFIX) and not static_only and not agrees:
+                amount *= SUSPICION
+            elif conclusive:
+                candidate.conclusive = True
+                amount += CONCLUSIVE_BONUS
+            positive.setdefault(family, []).append(amount)
+            candidate.strengths[sign] = amount
+            candidate.evidence += sightings
+        elif absent and meant is not None and meant.needs and observed.issuperset(meant.needs):
+            candidate.score += absent
+    for amounts in positive.values():
+        for place, amount in enumerate(sorted(amounts, reverse=True)):
+            candidate.score += amount * DAMPING[min(place, len(DAMPING) - 1)]
+    candidate.evidence.sort(key=lambda e: (-candidate.strengths.get(e.sign, 0.0), e.where.line or 0, e.where.step or 0))
+    return candidate
+
+
+def _support_chains(candidates: Sequence[Candidate], known: Catalogue) -> None:
+    """A mode whose known consequence is also seen gains a little: the chain explains more than its parts."""
+    seen = {c.mode.id: c for c in candidates}
+    for candidate in candidates:
+        followers = [seen[n] for n in candidate.mode.leads_to if n in seen and seen[n].score > 0]
+        if followers and candidate.from_run:
+            candidate.score += 0.5
+
+
+def reaches(start: str, goal: str, known: Catalogue) -> bool:
+    """True if ``leads_to`` leads from ``start`` to ``goal`` in one or more steps."""
+    todo, seen = [start], {start}
+    while todo:
+        mode = known.mode(todo.pop())
+        for name in mode.leads_to if mode else ():
+            if name == goal:
+                return True
+            if name not in seen:
+                seen.add(name)
+                todo.append(name)
+    return False
+
+
+def overlap(one: Candidate, other: Candidate) -> float:
+    """How much of the weaker one's support (by strength) is evidence that both lean on, 0..1."""
+    shared = one.strengths.keys() & other.strengths.keys()
+    if not shared:
+        return 0.0
+    weaker = min(one, other, key=lambda c: c.score)
+    total = sum(weaker.strengths.values()) or 1.0
+    return sum(weaker.strengths[s] for s in shared) / total
+
+
+def _compete(candidates: Sequence[Candidate], known: Catalogue) -> None:
+    """Set probabilities: a softmax over the rivals of each candidate and "none of these" (log odds 0)."""
+    for candidate in candidates:
+        terms = [0.0]
+        for other in candidates:
+            if other is candidate:
+                continue
+            part = overlap(candidate, other)
+            same_group = candidate.mode.group is not None and candidate.mode.group == other.mode.group
+            if part <= 0 and not same_group:
+                continue
+            if reaches(candidate.mode.id, other.mode.id, known):
+                continue
+            if not same_group and candidate.conclusive and not other.conclusive:
+                continue
+            terms.append(other.score + math.log(max(part, 0.5 if same_group else part)))
+        candidate.probability = 1.0 / sum(math.exp(min(t - candidate.score, 60.0)) for t in [candidate.score, *terms])
+
+
+def classes(candidates: Iterable[Candidate]) -> set[EvidenceClass]:
+    return {c.cls for c in candidates}

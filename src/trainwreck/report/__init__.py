@@ -1,0 +1,26 @@
+"""One module a format: pure functions of a ``Result``. Nothing here computes or opens a file."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from trainwreck.core.results import Result
+
+FORMATS = {
+    "full": "terminal",
+    "concise": "concise",
+    "json": "json",
+    "jsonl": "json",
+    "markdown": "markdown",
+    "html": "html",
+    "package": "package",
+}
+SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".html": "html", ".htm": "html", ".txt": "full"}
+
+
+def render(result: Result, form: str, **options: Any) -> str:
+    """``result`` as text in the format ``form`` (a key of ``FORMATS``)."""
+    module = importlib.import_module(f"{__name__}.{FORMATS[form]}")
+    text: str = module.render(result, form=form, **options)
+    return text

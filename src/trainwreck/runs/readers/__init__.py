@@ -1,0 +1,39 @@
+"""One module per format. The first reader, in order of ``ORDER``, that recognises a source's content reads it.
+
+A reader module defines ``FORMAT`` (its id), ``ORDER`` (small numbers are asked first: the more specific, the smaller),
+``STRUCTURED`` (True if the file holds metrics or settings only), ``sniff(source) -> bool`` (looks at ``source.head`` and
+``source.basename``; must be cheap and never raise) and ``read(source) -> list[Run]`` (streams; one Run per attempt).
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import Protocol
+
+from trainwreck.core.run import Run
+from trainwreck.core.source import Source
+
+
+class Reader(Protocol):
+    FORMAT: str
+    ORDER: int
+    STRUCTURED: bool
+
+    def sniff(self, source: Source) -> bool: ...
+
+    def read(self, source: Source) -> list[Run]: ...
+
+
+@cache
+def all_readers() -> tuple[Reader, ...]:
+    """Every reader in this folder, the most specific first."""
+    names = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+    found: list[Reader] = [importlib.import_module(f"{__name__}.{name}") for name in names]  # type: ignore[misc]
+    return tuple(sorted(found, key=lambda reader: (reader.ORDER, reader.FORMAT)))
+
+
+def reader_for(source: Source) -> Reader | None:
+    """The reader that recognises ``source``, None if none does."""
+    return next((reader for reader in all_readers() if reader.sniff(source)), None)
