@@ -1,0 +1,18 @@
+"""Shared fixtures: the developer corpus where it is present, a private cache directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(os.environ.get("TRAINWRECK_SHARED", Path(__file__).parent.parent.parent / "shared"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The developer corpus; skips where it is absent."""
+    if not (SHARED / "vocabulary.tsv").exists():
+        pytest.skip("the developer corpus (../shared) is not here")
+    return SHARED
