@@ -61,6 +61,9 @@ def diagnose(
         excerpts=error_witness.excerpts(found.sources, program, answer.causes),
         chain=answer.chain,
         unreadable=[f"{u.path}: {u.reason}" for u in unreadable],
+        settings=[setting for run in seen_runs.runs for setting in run.settings.values()],
+        read=[source.name for source in (*found.sources, *extra.sources)],
+        observed=sorted(observed),
     )
     return result
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from trainwreck import __version__
 from trainwreck.core.evidence import SEVERITIES, Evidence, Severity, Where, jsonable
+from trainwreck.core.run import Setting
 
 SCHEMA = 1
 
@@ -234,7 +235,12 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Everything that a verb answers. ``charts``, ``excerpts`` and ``chain`` are for people and not part of the JSON."""
+    """Everything that a verb answers.
+
+    The fields from ``charts`` on are for people and not part of the JSON. ``settings`` are the configured values of the
+    runs, ``read`` the names of what was read, ``observed`` the roles and artefacts in it that could be judged (an answer
+    of "nothing found" is worth as much as these).
+    """
 
     status: Status = "complete"
     root_causes: Sequence[Cause] = ()
@@ -250,6 +256,9 @@ class Result:
     excerpts: Sequence[Excerpt] = ()
     chain: Sequence[str] = ()
     unreadable: Sequence[str] = ()
+    settings: Sequence[Setting] = ()
+    read: Sequence[str] = ()
+    observed: Sequence[str] = ()
 
     def summary(self) -> dict[str, int]:
         """Counts of findings and of causes that count: roots and contributors."""
