@@ -12,7 +12,7 @@ import pytest
 from trainwreck.catalogue.load import catalogue
 
 SRC = Path(__file__).parent.parent / "src/trainwreck"
-ORDER = ["core", "collect", "catalogue", "code", "runs", "failures", "reasoning", "engine", "cli"]
+ORDER = ["core", "collect", "catalogue", "code", "runs", "failures", "reasoning", "engine", "environment", "package", "cli"]
 ALLOWED_SIDEWAYS = {("report", "core"), ("cli", "report")}
 HEAVY = ("torch", "jax", "numpy", "rich", "jinja2", "mcp", "yaml", "matplotlib", "orjson")
 

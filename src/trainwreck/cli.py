@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from trainwreck.core.errors import TrainwreckError
 
 FORMATS = ("full", "concise", "json", "jsonl", "markdown", "html", "package")
 FAIL_ON = ("critical", "warning", "suggestion", "never")
+INTERNAL = 3
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -22,37 +24,123 @@ def cli() -> None:
 
 
 @cli.command()
-@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.argument("paths", nargs=-1, metavar="PATH…")
 @click.option("--code", multiple=True, metavar="PATH", help="Sources that are not below PATH.")
 @click.option("--suspect", multiple=True, metavar="TEXT", help="A theory to be judged by the evidence. Repeatable.")
+@click.option("--symptom", multiple=True, metavar="TEXT", help="What you saw, in your own words. Repeatable.")
+@click.option("--package", metavar="FILE", help="A context package (JSON): artifacts, symptoms, constraints.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default=None, help="Default: full.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report there; its format by extension.")
+@click.option("--artifacts", metavar="DIR", help="Write loss_plot.png and gradient_analysis.md there.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--fail-on", type=click.Choice(FAIL_ON), default="critical", show_default=True)
 def diagnose(
     paths: tuple[str, ...],
     code: tuple[str, ...],
     suspect: tuple[str, ...],
+    symptom: tuple[str, ...],
+    package: str | None,
     form: str | None,
     output: str | None,
+    artifacts: str | None,
+    color: str,
     fail_on: str,
 ) -> None:
-    """Post-mortem of run directories, logs, metrics files or a pasted error (-): ranked root causes."""
+    """Post-mortem of run directories, logs, metrics files or a pasted error (-): ranked root causes.
+
+    Exit code 0: nothing at or above --fail-on; 1: something; 2: nothing readable or wrong usage; 3: our own failure.
+    """
     from trainwreck import engine
 
-    result = engine.diagnose(paths, code=code, suspects=suspect)
-    _deliver(result, form, output)
+    if package:
+        from trainwreck.package import read_package
+
+        context = read_package(package)
+        paths, code, symptom = (*paths, *context.paths), (*code, *context.code), (*symptom, *context.symptoms)
+        form = form or ("package" if context.structured and not output else None)
+    if not paths:
+        raise click.UsageError("name a run directory, a log or a metrics file, or - for a pasted error")
+    result = engine.diagnose(paths, code=code, suspects=suspect, symptoms=symptom)
+    if artifacts:
+        from trainwreck.report import artifacts as writer
+
+        result = result.with_artifacts(writer.write(result, Path(artifacts)))
+    _deliver(result, form, output, color)
     _finish(result, fail_on)
 
 
-def _deliver(result: Any, form: str | None, output: str | None) -> None:
+@cli.command()
+@click.argument("id", required=False)
+@click.option("--list", "listing", is_flag=True, help="Every failure mode, by family.")
+@click.option("--family", metavar="NAME", help="With --list: only this family.")
+@click.option("--search", metavar="WORDS", help="Failure modes that fit these words.")
+@click.option("--format", "form", type=click.Choice(["full", "json"]), default="full", show_default=True)
+def explain(id: str | None, listing: bool, family: str | None, search: str | None, form: str) -> None:
+    """One failure mode, sign or rule of the catalogue: what it is, what shows it, how to fix and verify it."""
+    from trainwreck.catalogue import explain as pages
+
+    if search:
+        click.echo(pages.search(search), nl=False)
+    elif listing or family:
+        click.echo(pages.listing(family=family))
+    elif id is None:
+        raise click.UsageError("name an id, or use --list or --search WORDS")
+    elif form == "json":
+        import json
+
+        click.echo(json.dumps(pages.as_json(id), indent=2, ensure_ascii=False))
+    else:
+        _page(pages.explain(id))
+
+
+@cli.command()
+def schema() -> None:
+    """The JSON schema of every answer."""
+    from trainwreck.report.json import schema as text
+
+    click.echo(text(), nl=False)
+
+
+@cli.command()
+@click.option("--format", "form", type=click.Choice(["full", "json"]), default="full", show_default=True)
+def env(form: str) -> None:
+    """Versions and platform, for an issue report."""
+    from trainwreck.environment import facts
+
+    found = facts()
+    if form == "json":
+        import json
+
+        click.echo(json.dumps(found, indent=2))
+    else:
+        width = max(map(len, found))
+        click.echo("\n".join(f"{name:<{width}}  {value}" for name, value in found.items()))
+
+
+def _page(text: str) -> None:
+    """Through a pager only on a terminal and only where the text is longer than the screen."""
+    import shutil
+
+    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
+        click.echo_via_pager(text)
+    else:
+        click.echo(text, nl=False)
+
+
+def _deliver(result: Any, form: str | None, output: str | None, color: str) -> None:
     from trainwreck import report
 
     if output:
         chosen = form or report.SUFFIXES.get(Path(output).suffix.lower(), "full")
-        Path(output).write_text(report.render(result, chosen), encoding="utf-8")
+        try:
+            Path(output).write_text(report.render(result, chosen, color="never"), encoding="utf-8")
+        except OSError as problem:
+            raise TrainwreckError(f"{output}: cannot be written ({problem.strerror}); name another file") from problem
         click.echo(f"report: {output}", err=True)
     else:
-        click.echo(report.render(result, form or "full"), nl=False)
+        text = report.render(result, form or "full", color=color)
+        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+        sys.stdout.flush()
 
 
 def _finish(result: Any, fail_on: str) -> None:
@@ -63,20 +151,38 @@ def _finish(result: Any, fail_on: str) -> None:
         sys.exit(1)
 
 
+def _internal(problem: Exception) -> int:
+    """Our own failure: one line and where the report is, never a traceback on the user's screen."""
+    import tempfile
+    import traceback
+
+    handle, name = tempfile.mkstemp(prefix="trainwreck-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8") as report:
+        report.write(f"trainwreck {__version__}\n{' '.join(sys.argv[1:])}\n\n")
+        report.write("".join(traceback.format_exception(problem)))
+    click.echo(f"trainwreck: a fault of ours ({type(problem).__name__}); please report it with {name}", err=True)
+    return INTERNAL
+
+
 def main() -> None:
-    """Entry point: user errors are one sentence and their exit code; our own faults are exit 3 and a report file."""
+    """Entry point: a user's error is one sentence and its exit code; our own faults are exit 3 and a report file."""
     try:
-        cli(standalone_mode=False)
+        code = cli(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as problem:
         problem.show()
         sys.exit(problem.exit_code)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except TrainwreckError as problem:
         click.echo(f"trainwreck: {problem}", err=True)
         sys.exit(problem.exit_code)
     except BrokenPipeError:
+        # The reader (head, less) has gone; Python must not complain about it at shutdown.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(0)
+    except Exception as problem:
+        sys.exit(_internal(problem))
 
 
 if __name__ == "__main__":

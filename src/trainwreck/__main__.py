@@ -1,0 +1,5 @@
+"""``python -m trainwreck``."""
+
+from trainwreck.cli import main
+
+main()
