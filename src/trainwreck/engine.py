@@ -45,7 +45,9 @@ def diagnose(
     evidence = without_doubles([*seen_errors.evidence, *seen_runs.evidence, *static.evidence])
     observed = frozenset({*seen_runs.observed, *seen_errors.observed, *static.observed})
 
-    answer = reason(evidence, known, observed)
+    said = [(f"symptom {n}", text) for n, text in enumerate(symptoms, 1)]
+    said += [(s.name, s.text(1 << 16)) for s in found.sources if s.name == "<stdin>" and not s.is_binary]
+    answer = reason(evidence, known, observed, reports=said)
     unreadable = [*found.unreadable, *extra.unreadable, *seen_runs.unreadable]
     findings = [*map(_unreadable_finding, unreadable), *_static_findings(static.evidence, known)]
     result = Result(

@@ -9,6 +9,7 @@ from trainwreck.catalogue.load import CODE_PREFIX, Catalogue
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.results import Cause, Fix, Location, Missing, Reference, Role
 from trainwreck.reasoning.calibrate import confidence
+from trainwreck.reasoning.resemble import resemblances
 from trainwreck.reasoning.weigh import Candidate, overlap, reaches, weigh
 
 TELLING = 0.12
@@ -34,9 +35,14 @@ def diagnose(
     observed: frozenset[str] = frozenset(),
     *,
     static_only: bool = False,
+    reports: Sequence[tuple[str, str]] = (),
 ) -> Diagnosis:
-    """Weigh ``evidence`` against the whole catalogue. Deterministic: same input, same order, same numbers."""
-    candidates = weigh(evidence, known, observed, static_only=static_only)
+    """Weigh ``evidence`` against the whole catalogue. Deterministic: same input, same order, same numbers.
+
+    ``reports`` are descriptions by people, (name, text): they are also compared with the catalogue's own words.
+    """
+    alike = resemblances(reports, known)
+    candidates = weigh(evidence, known, observed, static_only=static_only, resembling=alike)
     told = [c for c in candidates if _confidence(c) >= TELLING][:MAX_CAUSES]
     roles = _roles(told, known)
     ordered = sorted(told, key=lambda c: (_place(roles[c.mode.id]), -_confidence(c), -c.score, c.mode.id))

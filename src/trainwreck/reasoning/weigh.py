@@ -48,22 +48,37 @@ class Candidate:
         return any(not e.sign.startswith(CODE_PREFIX) for e in self.evidence)
 
 
-def weigh(evidence: Sequence[Evidence], known: Catalogue, observed: frozenset[str], *, static_only: bool) -> list[Candidate]:
+def weigh(
+    evidence: Sequence[Evidence],
+    known: Catalogue,
+    observed: frozenset[str],
+    *,
+    static_only: bool,
+    resembling: Mapping[str, tuple[float, Evidence]] | None = None,
+) -> list[Candidate]:
     """All modes with something to say for them, most likely first, with probabilities after competition.
 
     ``observed`` are the roles and artefacts that were there to be seen; without them nothing counts as absent.
-    ``static_only``: in ``check`` static evidence has full weight.
+    ``static_only``: in ``check`` static evidence has full weight. ``resembling``: by mode, the weight and evidence of a
+    description that resembles it.
     """
+    extra = resembling or {}
     by_sign: dict[str, list[Evidence]] = {}
     for item in evidence:
         by_sign.setdefault(item.sign, []).append(item)
     names = sorted({name for sign in by_sign for name in known.modes_by_sign.get(sign, ())})
     names += [n for s in by_sign if (n := s.removeprefix(CODE_PREFIX)) != s and known.mode(n) and n not in names]
+    names += [n for n in sorted(extra) if n not in names]
     candidates = []
     for name in names:
         mode = known.mode(name)
         if mode is not None:
             candidate = _score(mode, by_sign, known, observed, static_only=static_only)
+            if name in extra:
+                weight, item = extra[name]
+                candidate.score += weight
+                candidate.evidence.append(item)
+                candidate.strengths[item.sign] = weight
             if candidate.evidence:
                 candidates.append(candidate)
     _support_chains(candidates, known)

@@ -1,0 +1,42 @@
+"""What somebody wrote resembles what the catalogue says of a mode: weak evidence, for words that no signature knows.
+
+Only descriptions by people are compared (standard input, symptoms), never a log: in ten thousand lines everything
+resembles something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from trainwreck.catalogue.load import Catalogue
+from trainwreck.catalogue.search import Index
+from trainwreck.core.evidence import Evidence, Where
+
+SIGN = "report-resembles"
+MAX_WORDS = 400
+"""A longer text is a log, whoever pasted it."""
+HITS = 6
+STRONGEST = 3.4
+"""Log odds of the best hit whose words are all held by the entry; a judgement, checked by calibration."""
+NEAR = 0.55
+"""Hits with less than this share of the best score are not told."""
+
+
+def resemblances(reports: Sequence[tuple[str, str]], known: Catalogue) -> Mapping[str, tuple[float, Evidence]]:
+    """For each mode that a report resembles: a weight and the evidence. ``reports`` are (name, text)."""
+    chosen = [(name, text) for name, text in reports if 0 < len(text.split()) <= MAX_WORDS]
+    if not chosen:
+        return {}
+    index = Index(known)
+    found: dict[str, tuple[float, Evidence]] = {}
+    for name, text in chosen:
+        hits = index.search(text, limit=HITS)
+        for hit in hits:
+            relative = hit.score / hits[0].score if hits[0].score > 0 else 0.0
+            weight = STRONGEST * relative * min(1.0, 0.35 + hit.share)
+            if relative < NEAR or weight <= found.get(hit.id, (0.0, None))[0]:
+                continue
+            words = f"the description shares {round(100 * hit.share)}% of its words with this failure mode"
+            where = Where("log", path=name)
+            found[hit.id] = (weight, Evidence(SIGN, "inferred", words, where, value=round(relative, 2)))
+    return found
