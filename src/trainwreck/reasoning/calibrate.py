@@ -31,12 +31,13 @@ def _table() -> Mapping[str, tuple[Sequence[float], Sequence[float]]]:
 def confidence(raw: float, cls: EvidenceClass, maturity: str) -> float:
     """The calibrated probability for a raw one, linear between the fitted knots, capped by class and maturity."""
     curve = _table().get(cls)
-    value = raw if curve is None else _interpolate(raw, *curve)
+    value = raw if curve is None else interpolate(raw, *curve)
     ceiling = CEILING[cls] if maturity == "stable" else min(CEILING[cls], UNPROVEN_CEILING)
     return max(0.01, min(value, ceiling))
 
 
-def _interpolate(x: float, knots: Sequence[float], values: Sequence[float]) -> float:
+def interpolate(x: float, knots: Sequence[float], values: Sequence[float]) -> float:
+    """The value at ``x`` on the line through the knots, flat outside them."""
     place = bisect_right(knots, x)
     if place == 0:
         return values[0]
