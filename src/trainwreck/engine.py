@@ -40,7 +40,9 @@ def diagnose(
 
     program = code_witness.build([*found.sources, *extra.sources])
     seen_runs = run_witness.witness(found.sources)
-    seen_errors = error_witness.witness(found.sources, known.signatures, reports=symptoms, skip=seen_runs.structured)
+    seen_errors = error_witness.witness(
+        found.sources, known.signatures, program=program, reports=symptoms, skip=seen_runs.structured
+    )
     static = code_witness.witness(program, seen_errors.failures)
     evidence = without_doubles([*seen_errors.evidence, *seen_runs.evidence, *static.evidence])
     observed = frozenset({*seen_runs.observed, *seen_errors.observed, *static.observed})

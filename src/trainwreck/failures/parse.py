@@ -1,0 +1,432 @@
+"""Turn lines into failures: a state machine per writer, so that ranks may interleave. Bounded memory, never raises."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from trainwreck.core.failure import Failure, Frame
+from trainwreck.failures import native
+from trainwreck.failures.frames import FRAME, is_user
+from trainwreck.failures.prefix import Body, strip
+
+MAX_FRAMES = 400
+MAX_FAILURES = 200
+MAX_MESSAGE_LINES = 60
+MAX_MESSAGE_CHARS = 8000
+MAX_LINE = 4000
+MAX_NOISE = 25
+"""Foreign lines tolerated inside one traceback (progress bars, prints of other threads) before it is given up."""
+CONTEXT_LINES = 12
+CHAIN_GAP = 8
+"""Lines that may stand between an exception and the sentence that chains it (JAX prints five)."""
+
+_HEADER = re.compile(
+    r"^(?P<indent>[\s|+>│-]*)(?P<kind>Exception Group |Original )?Traceback \(most recent call (?:last|first)\):?"
+)
+_NOTEBOOK_HEADER = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)\s{2,}Traceback \(most recent call last\)")
+_EXCEPTION = re.compile(r"^(?:[\s|>│]*)(?P<type>[A-Za-z_][\w.]*(?:\([\w., ]{1,80}\))?)(?:: ?(?P<message>.*))?$", re.S)
+BARE = re.compile(
+    r"(?<![\w.\"'`])(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Z]\w*(?:Error|Exception|Interrupt|Warning|OutOfMemory|Timeout)"
+    r"(?:\([\w., ]{1,80}\))?)(?:: |:?$| `)(?P<message>.*)$"
+)
+_WARNING = re.compile(
+    r"^(?P<path>(?:[A-Za-z]:)?[^\s:\"'][^:\"']{0,400}|<[\w -]+>):(?P<line>\d{1,8}): (?P<type>\w*Warning): (?P<message>.*)$"
+)
+_CARETS = re.compile(r"^[\s|]*[\^~]+[\s\^~]*$")
+_CAUSE = re.compile(r"The above exception was the direct cause of the following exception")
+_DURING = re.compile(r"During handling of the above exception, another exception occurred")
+_LOG = re.compile(
+    r"^(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|\[?(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|[EWIF]\d{4} \d\d:|wandb:|srun:|slurmstepd|"
+    r"(?:Epoch|epoch|step|iter|Step|Iter)\b[ :=\[]*\d|\s*\d{1,3}%\|)"
+)
+_CONTINUES = re.compile(
+    r"^(?:\t|    |CUDA kernel errors|For debugging|Compile with|Device-side assert|Exception raised from|frame #|"
+    r"Search for|The stack trace below|The preceding|-{4,}|={4,}|Failures:|Root Cause|\[\d+\]:|See |To |Please |You )"
+)
+_NB_FRAMES = (
+    re.compile(r"^File (?P<path>\S.{0,400}?):(?P<line>\d+), in (?P<function>.+)$"),
+    re.compile(r"^(?P<path>(?:Cell|Input) In ?\[\d+\])(?:, line (?P<line>\d+)|, in .*)"),
+    re.compile(
+        r"^(?P<path><ipython-input-[^>]{1,80}>|[~/\w][^\s:]{0,400}\.py|[A-Za-z]:\\[^:]{1,400}\.py) in (?P<function>[^\s:]+.*)$"
+    ),
+)
+_NB_ARROW = re.compile(r"^-{2,}> ?(?P<line>\d+) ?(?P<text>.*)$")
+_PYTEST = re.compile(r"^(?P<path>[^\s:]{1,300}\.py):(?P<line>\d+): (?P<type>[\w.]*(?:Error|Exception|Failed))$")
+_WORKER = re.compile(r"in (?:DataLoader worker process|pin memory thread for device|replica) (\d+)")
+
+
+@dataclass
+class _Open:
+    """An exception that is being printed."""
+
+    indent: int
+    line: int
+    rank: int | None
+    notebook: str = ""
+    dump: bool = False
+    frames: list[Frame] = field(default_factory=list)
+    raw: str = ""
+    type: str = ""
+    message: list[str] = field(default_factory=list)
+    size: int = 0
+    blank: bool = False
+    noise: int = 0
+    inner: Failure | None = None
+    chained: Failure | None = None
+    ignored: bool = False
+    stamped: bool = False
+    short: bool = False
+    end: int = 0
+    context: tuple[str, ...] = ()
+
+
+@dataclass
+class _Writer:
+    stack: list[_Open] = field(default_factory=list)
+    last: Failure | None = None
+    last_line: int = -1000
+    chain_to: Failure | None = None
+    recent: deque[str] = field(default_factory=lambda: deque(maxlen=CONTEXT_LINES))
+    ignored: bool = False
+
+
+class Parser:
+    """Feed it lines in order; ``failures`` are the complete ones, outermost of each chain, oldest first.
+
+    Of more than MAX_FAILURES the first and the last half are kept; ``dropped`` counts the others.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._writers: dict[str, _Writer] = {}
+        self.failures: list[Failure] = []
+        self.dropped = 0
+        self._recent: deque[str] = deque(maxlen=CONTEXT_LINES)
+
+    @property
+    def idle(self) -> bool:
+        """True while no traceback is open and none was just closed that may be chained."""
+        return not any(w.stack or w.chain_to for w in self._writers.values())
+
+    def context(self, lines: list[str]) -> None:
+        """Lines that were passed over since the last one fed."""
+        self._recent.extend(text[:400] for text in lines[-CONTEXT_LINES:])
+
+    def feed(self, number: int, text: str) -> None:
+        if len(text) > MAX_LINE:
+            text = text[:MAX_LINE]
+        if "\\n" in text and "Traceback (most recent call last)" in text:
+            for part in text.replace('\\"', '"').split("\\n"):
+                self._line(number, part)
+            self.close()
+            return
+        self._line(number, text)
+
+    def _line(self, number: int, text: str) -> None:
+        body = strip(text)
+        key = body.stream
+        writer = self._writers.get(key)
+        if writer is None:
+            if len(self._writers) > 512:
+                self.close()
+                self._writers.clear()
+            writer = self._writers[key] = _Writer()
+        if writer.stack:
+            self._continue(writer, number, body)
+        else:
+            self._begin(writer, number, body)
+        if not writer.stack:
+            self._recent.append(text[:400])
+
+    def close(self) -> None:
+        """The input ends: finish what is open."""
+        for writer in self._writers.values():
+            while writer.stack:
+                self._finish(writer)
+            self._release(writer)
+
+    # -- opening
+
+    def _begin(self, writer: _Writer, number: int, body: Body) -> None:
+        text, rank = body.text, body.rank
+        if _CAUSE.search(text) or _DURING.search(text):
+            if writer.last is not None and number - writer.last_line <= CHAIN_GAP:
+                self._take_back(writer.last)
+                writer.chain_to, writer.last = writer.last, None
+                writer.last_line = number
+            return
+        if writer.chain_to is not None and number - writer.last_line > CHAIN_GAP:
+            self._release(writer)
+        header = _HEADER.match(text)
+        if header:
+            self._open(writer, _Open(len(header["indent"]), number, rank), body)
+            return
+        notebook = _NOTEBOOK_HEADER.match(text)
+        if notebook:
+            self._open(writer, _Open(0, number, rank, notebook=notebook["type"]), body)
+            return
+        frame = FRAME.match(text)
+        if frame:
+            self._open(writer, _Open(max(0, len(frame["indent"]) - 2), number, rank), body)
+            self._frame(writer.stack[-1], frame)
+            return
+        if text.startswith("Exception ignored in"):
+            writer.ignored = True
+            return
+        dump = native.DUMP_HEADER.search(text)
+        if dump:
+            opened = _Open(0, number, rank, dump=True)
+            opened.type, opened.message = native.dump_name(text), [text.strip()]
+            self._open(writer, opened, body)
+            return
+        warned = _WARNING.match(text)
+        if warned:
+            place = Frame(warned["path"], int(warned["line"]), "", "", is_user(warned["path"]))
+            opened = _Open(0, number, rank, frames=[place], type=warned["type"], message=[warned["message"]])
+            self._open(writer, opened, body)
+            return
+        test = _PYTEST.match(text)
+        if test and writer.last is not None and not writer.last.frames and writer.last.type == test["type"]:
+            self._add_frame(writer, Frame(test["path"], int(test["line"]), "", "", is_user(test["path"])))
+            return
+        found = native.failure(text)
+        if found is not None:
+            self._open(writer, _Open(-1, number, rank, type=found[0], message=[found[1]], short=True), body)
+            return
+        bare = BARE.search(text)
+        if bare and len(text) < 2000:
+            self._open(writer, _Open(-1, number, rank, type=bare["type"], message=[bare["message"]], short=True), body)
+
+    def _open(self, writer: _Writer, opened: _Open, body: Body) -> None:
+        opened.stamped = body.stamped
+        opened.ignored, writer.ignored = writer.ignored, False
+        opened.context = tuple(self._recent)
+        opened.chained, writer.chain_to = writer.chain_to, None
+        if opened.chained is None:
+            self._release(writer)
+        opened.end = opened.line
+        writer.stack.append(opened)
+
+    # -- going on
+
+    def _continue(self, writer: _Writer, number: int, body: Body) -> None:
+        opened = writer.stack[-1]
+        if opened.type and not opened.dump:
+            self._in_message(writer, opened, number, body)
+        else:
+            self._in_frames(writer, opened, number, body)
+
+    def _in_frames(self, writer: _Writer, opened: _Open, number: int, body: Body) -> None:
+        text = body.text
+        stripped = text.strip(" \t|│")
+        if opened.notebook and self._notebook_line(opened, text):
+            opened.end = number
+            return
+        frame = FRAME.match(text)
+        if frame and len(opened.frames) < MAX_FRAMES:
+            self._frame(opened, frame)
+            opened.end = number
+            return
+        if _HEADER.match(text) or _NOTEBOOK_HEADER.match(text):
+            self._finish(writer)
+            self._line_again(writer, number, body)
+            return
+        if not stripped:
+            if opened.dump and opened.frames:
+                self._finish(writer)
+            else:
+                self._tolerate(writer, opened)
+            return
+        if opened.frames and _CARETS.match(text):
+            self._mark(opened, text)
+            opened.end = number
+            return
+        if stripped.startswith(("[Previous line repeated", "...", "<...", "└", "│", "├", "+-----")):
+            return
+        indent = len(text) - len(text.lstrip(" \t|│>"))
+        if opened.frames and indent > opened.indent + 2 and not opened.notebook:
+            if not opened.frames[-1].text and not opened.dump:
+                opened.raw = text
+                last = opened.frames[-1]
+                opened.frames[-1] = Frame(last.path, last.line, last.function, stripped[:500], last.user)
+            opened.end = number
+            return
+        exception = _EXCEPTION.match(text[:MAX_LINE])
+        if exception and not opened.dump and self._is_exception(opened, exception, indent):
+            opened.type, opened.message = exception["type"], [exception["message"] or ""]
+            opened.size, opened.end = len(text), number
+            return
+        if _CAUSE.search(text) or _DURING.search(text):
+            self._finish(writer)
+            self._line_again(writer, number, body)
+            return
+        if opened.dump and opened.frames and indent == 0 and not text.startswith(("Thread", "Current")):
+            self._finish(writer)
+            return
+        self._tolerate(writer, opened)
+
+    def _is_exception(self, opened: _Open, found: re.Match[str], indent: int) -> bool:
+        name = found["type"]
+        if opened.notebook:
+            return name.split(".")[-1] == opened.notebook.split(".")[-1]
+        if BARE.search(found[0]):
+            return True
+        if indent > opened.indent + 1 or not opened.frames:
+            return False
+        last = name.split("(")[0].rsplit(".", 1)[-1]
+        return last[:1].isupper() and (last.isidentifier()) and not _LOG.match(found[0])
+
+    def _tolerate(self, writer: _Writer, opened: _Open) -> None:
+        opened.noise += 1
+        if opened.noise > MAX_NOISE:
+            self._finish(writer)
+
+    def _frame(self, opened: _Open, found: re.Match[str]) -> None:
+        rest = found["rest"].strip()
+        function = rest.removeprefix(",").strip().removeprefix("in ").strip() if rest else ""
+        path = found["path"]
+        opened.frames.append(Frame(path, int(found["line"]), function[:200], "", is_user(path)))
+        opened.raw = ""
+
+    def _mark(self, opened: _Open, text: str) -> None:
+        columns = [i for i, c in enumerate(text) if c in "^~"]
+        marked = opened.raw[columns[0] : columns[-1] + 1].strip()
+        last = opened.frames[-1]
+        opened.frames[-1] = Frame(last.path, last.line, last.function, last.text, last.user, marked)
+
+    def _notebook_line(self, opened: _Open, text: str) -> bool:
+        for pattern in _NB_FRAMES:
+            found = pattern.match(text)
+            if found:
+                groups = found.groupdict()
+                line = int(groups.get("line") or 0)
+                path = groups["path"]
+                opened.frames.append(Frame(path, line, groups.get("function") or "", "", is_user(path)))
+                return True
+        arrow = _NB_ARROW.match(text)
+        if arrow and opened.frames:
+            last = opened.frames[-1]
+            opened.frames[-1] = Frame(
+                last.path, int(arrow["line"]), last.function, arrow["text"].strip()[:500], last.user
+            )
+            return True
+        return bool(re.match(r"^\s+(?:\d+ |\.\.\.|\(\.\.\.\))", text))
+
+    def _in_message(self, writer: _Writer, opened: _Open, number: int, body: Body) -> None:
+        text = body.text
+        header = _HEADER.match(text)
+        frame = FRAME.match(text)
+        bottom = opened.message[-1].strip() if opened.message else ""
+        warning = opened.type.endswith("Warning")
+        if header and (header["kind"] == "Original " or bottom in ('"""', "'''") or _WORKER.search(opened.message[0])):
+            writer.stack.append(_Open(len(header["indent"]), number, opened.rank, end=number))
+            return
+        if warning:
+            if not frame and text[:1] in " \t" and text.strip() and opened.frames and not opened.frames[0].text:
+                place = opened.frames[0]
+                opened.frames[0] = Frame(place.path, place.line, "", text.strip()[:500], place.user)
+                opened.end = number
+                self._finish(writer)
+                return
+            self._finish(writer)
+            self._line_again(writer, number, body)
+            return
+        if frame and not opened.frames and not header:
+            inner = _Open(max(0, len(frame["indent"]) - 2), number, opened.rank, end=number)
+            self._frame(inner, frame)
+            writer.stack.append(inner)
+            return
+        stripped = text.strip()
+        closes = stripped in ('"""', "'''") and any(
+            o.message and o.message[-1].strip() in ('"""', "'''") for o in writer.stack[:-1]
+        )
+        if header or closes or _CAUSE.search(text) or _DURING.search(text) or _NOTEBOOK_HEADER.match(text):
+            while writer.stack:
+                self._finish(writer)
+            if not closes:
+                self._line_again(writer, number, body)
+            return
+        if not stripped:
+            opened.blank = True
+            return
+        goes_on = _CONTINUES.match(text) is not None
+        new = _LOG.match(text) is not None or native.failure(text) is not None or BARE.match(text) is not None
+        foreign = (body.stamped and not opened.stamped) or opened.short or opened.blank or new
+        if (foreign and not goes_on) or len(opened.message) >= MAX_MESSAGE_LINES:
+            while writer.stack:
+                self._finish(writer)
+            self._line_again(writer, number, body)
+            return
+        opened.blank = False
+        if opened.size < MAX_MESSAGE_CHARS:
+            opened.message.append(text[:1000])
+            opened.size += len(text)
+        opened.end = number
+
+    def _line_again(self, writer: _Writer, number: int, body: Body) -> None:
+        if writer.stack:
+            self._continue(writer, number, body)
+        else:
+            self._begin(writer, number, body)
+
+    # -- closing
+
+    def _finish(self, writer: _Writer) -> None:
+        opened = writer.stack.pop()
+        frames = tuple(reversed(opened.frames)) if opened.dump else tuple(opened.frames)
+        if not opened.type and not frames:
+            if opened.chained is not None:
+                self._keep(opened.chained)
+            return
+        message = "\n".join(opened.message).strip()
+        values = native.child_values(message) if "ChildFailedError" in opened.type else {}
+        worker = _WORKER.search(message[:300])
+        failure = Failure(
+            type=opened.type or "",
+            message=message,
+            frames=frames,
+            cause=opened.inner or opened.chained,
+            path=self.path,
+            line=opened.line,
+            end_line=opened.end,
+            rank=opened.rank if opened.rank is not None else values.get("rank"),
+            worker=int(worker[1]) if worker else None,
+            fatal=not opened.ignored and not opened.type.endswith("Warning"),
+            context=opened.context,
+            values=values,
+        )
+        if writer.stack:
+            writer.stack[-1].inner = failure
+            writer.stack[-1].end = opened.end
+            if opened.type:
+                self._finish(writer)
+            return
+        writer.last, writer.last_line = failure, opened.end
+        self._keep(failure)
+
+    def _keep(self, failure: Failure) -> None:
+        self.failures.append(failure)
+        if len(self.failures) > MAX_FAILURES:
+            half = MAX_FAILURES // 2
+            self.dropped += 1
+            del self.failures[half]
+
+    def _take_back(self, failure: Failure) -> None:
+        for place in range(len(self.failures) - 1, -1, -1):
+            if self.failures[place] is failure:
+                del self.failures[place]
+                return
+
+    def _add_frame(self, writer: _Writer, frame: Frame) -> None:
+        if writer.last is not None:
+            self._take_back(writer.last)
+            writer.last = replace(writer.last, frames=(frame,))
+            self._keep(writer.last)
+
+    def _release(self, writer: _Writer) -> None:
+        """The announced next exception did not come: the one that waited for it stands for itself."""
+        if writer.chain_to is not None:
+            self._keep(writer.chain_to)
+            writer.chain_to = None
