@@ -12,7 +12,20 @@ import pytest
 from trainwreck.catalogue.load import catalogue
 
 SRC = Path(__file__).parent.parent / "src/trainwreck"
-ORDER = ["core", "collect", "catalogue", "code", "runs", "failures", "reasoning", "engine", "environment", "package", "cli"]
+ORDER = [
+    "core",
+    "collect",
+    "catalogue",
+    "code",
+    "runs",
+    "failures",
+    "reasoning",
+    "engine",
+    "checking",
+    "environment",
+    "package",
+    "cli",
+]
 ALLOWED_SIDEWAYS = {("report", "core"), ("cli", "report")}
 HEAVY = ("torch", "jax", "numpy", "rich", "jinja2", "mcp", "yaml", "matplotlib", "orjson")
 
@@ -29,7 +42,11 @@ def imports(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)] if node.module == "trainwreck" else [node.module]
+            names = (
+                [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+                if node.module == "trainwreck"
+                else [node.module]
+            )
         elif isinstance(node, ast.Import):
             names = [a.name for a in node.names]
         found |= {n.split(".")[1] for n in names if n.startswith("trainwreck.")}

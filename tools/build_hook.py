@@ -18,7 +18,8 @@ class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         root = Path(self.root) / "src/trainwreck/catalogue"
         spec = importlib.util.spec_from_file_location("catalogue_compile", root / "compile.py")
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         compiler = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(compiler)
         target = Path(tempfile.mkdtemp()) / "catalogue.json"

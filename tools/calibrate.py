@@ -4,8 +4,8 @@
 
 For each labelled case the first cause's raw probability is paired with whether it was right. Per class of evidence an
 isotonic curve is fitted (pool adjacent violators), with a few pseudo-observations on the diagonal so that a class with
-few cases stays near its raw value. The printed Brier score and calibration error are out of fold: cases are grouped by base
-program and source repository, and no group is scored by a curve that saw it.
+few cases stays near its raw value. The printed Brier score and calibration error are out of fold: cases are grouped by
+base program and source repository, and no group is scored by a curve that saw it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def pairs(shared: Path, only: str | None) -> list[Pair]:
             cause = (row.get("cause") or "").strip()
             if cause and chosen(row["id"]):
                 accepted = [cause] if cause != "undecidable" else []
-                accepted += [a.strip() for a in (row["also_accept"] or "").split(",") if cause != "undecidable" and a.strip()]
+                accepted += [
+                    a.strip() for a in (row["also_accept"] or "").split(",") if cause != "undecidable" and a.strip()
+                ]
                 add(row["source"].split("@")[0], accepted, [shared / "corpus/logs" / row["id"]])
     return found
 

@@ -30,7 +30,11 @@ def main(shared: Path, out: Path) -> None:
         lines = (shared / "corpus/errors.jsonl").read_text(encoding="utf-8").splitlines()
         chosen = [line for line in lines if held_back(json.loads(line)["id"]) == wanted]
         (target / "errors.jsonl").write_text("".join(line + "\n" for line in chosen), encoding="utf-8")
-        for kind, source in (("repros", shared / "corpus/repros"), ("logs", shared / "corpus/logs"), ("cases", shared / "cases")):
+        for kind, source in (
+            ("repros", shared / "corpus/repros"),
+            ("logs", shared / "corpus/logs"),
+            ("cases", shared / "cases"),
+        ):
             for folder in sorted(p for p in source.iterdir() if p.is_dir()):
                 if held_back(folder.name) == wanted:
                     (target / kind / folder.name).symlink_to(folder.resolve())

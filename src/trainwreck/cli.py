@@ -133,12 +133,14 @@ def _deliver(result: Any, form: str | None, output: str | None, color: str) -> N
     if output:
         chosen = form or report.SUFFIXES.get(Path(output).suffix.lower(), "full")
         try:
-            Path(output).write_text(report.render(result, chosen, color="never"), encoding="utf-8")
+            Path(output).write_text(report.render(result, chosen), encoding="utf-8")
         except OSError as problem:
             raise TrainwreckError(f"{output}: cannot be written ({problem.strerror}); name another file") from problem
         click.echo(f"report: {output}", err=True)
     else:
-        text = report.render(result, form or "full", color=color)
+        from trainwreck.report.screen import options
+
+        text = report.render(result, form or "full", **options(sys.stdout, color))
         sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
         sys.stdout.flush()
 

@@ -118,9 +118,7 @@ def _static_findings(evidence: Sequence[Evidence], known: Catalogue) -> list[Fin
         severity = mode.severity if mode else (rule or {}).get("severity", "suggestion")
         where = item.where
         if item.cls == "direct" and where.path and where.line:
-            findings.append(
-                Finding(name, item.sign, severity, item.text, where.path, where.line, where.column or 1)
-            )
+            findings.append(Finding(name, item.sign, severity, item.text, where.path, where.line, where.column or 1))
     return findings
 
 

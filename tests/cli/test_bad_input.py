@@ -15,7 +15,12 @@ GOOD = "step,loss\n" + "".join(f"{i},{3.0 / (i + 1) + 0.4:.4f}\n" for i in range
 
 def trainwreck(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
-        [sys.executable, "-m", "trainwreck", *arguments], input=stdin, capture_output=True, cwd=cwd, timeout=60, check=False
+        [sys.executable, "-m", "trainwreck", *arguments],
+        input=stdin,
+        capture_output=True,
+        cwd=cwd,
+        timeout=60,
+        check=False,
     )
 
 
@@ -134,7 +139,12 @@ def test_a_report_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 
 def test_our_own_fault_is_one_line_and_a_report_file(tmp_path: Path) -> None:
-    program = "import sys, trainwreck.engine as e, trainwreck.cli as c; e.diagnose = lambda *a, **k: 1 / 0; sys.argv[1:] = ['diagnose', '.']; c.main()"
+    program = (
+        "import sys, trainwreck.engine as e, trainwreck.cli as c\n"
+        "e.diagnose = lambda *a, **k: 1 / 0\n"
+        "sys.argv[1:] = ['diagnose', '.']\n"
+        "c.main()"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, cwd=tmp_path, timeout=60, check=False)
     assert done.returncode == 3
     line = sentence(done)

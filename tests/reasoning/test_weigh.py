@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ def mode(name: str, signs: dict[str, float], **more: Any) -> dict[str, Any]:
         "family": "test",
         "mechanism": "made for a test",
         "signs": [
-            {"sign": s, "weight": w, "conclusive": s in conclusive, "absent": absent.get(s, 0.0)} for s, w in signs.items()
+            {"sign": s, "weight": w, "conclusive": s in conclusive, "absent": absent.get(s, 0.0)}
+            for s, w in signs.items()
         ],
         **more,
     }
@@ -130,4 +132,6 @@ def test_order_of_evidence_does_not_matter(order: list[str]) -> None:
     known = book(mode("a", {"x": 3.0, "y": 1.0}), mode("b", {"y": 3.0, "z": -1.0}), mode("c", {"z": 4.0}))
     answer = diagnose([seen(s) for s in order], known)
     expected = diagnose([seen(s) for s in ("x", "x", "y", "z")], known)
-    assert [(c.id, c.role, c.confidence) for c in answer.causes] == [(c.id, c.role, c.confidence) for c in expected.causes]
+    assert [(c.id, c.role, c.confidence) for c in answer.causes] == [
+        (c.id, c.role, c.confidence) for c in expected.causes
+    ]

@@ -96,9 +96,7 @@ def _score(
     weights = {e.sign: (e.weight, e.conclusive, e.absent) for e in entries}
     if own in by_sign and own not in weights:
         weights[own] = (4.0, False, 0.0)
-    agrees = any(
-        w > 0 and sign in by_sign and not sign.startswith(CODE_PREFIX) for sign, (w, _, _) in weights.items()
-    )
+    agrees = any(w > 0 and sign in by_sign and not sign.startswith(CODE_PREFIX) for sign, (w, _, _) in weights.items())
     for sign, (weight, conclusive, absent) in weights.items():
         sightings = by_sign.get(sign)
         meant = known.sign(sign)

@@ -1,0 +1,55 @@
+"""A baseline: the findings that a project has today, so that only new ones are told.
+
+A finding is recognised by its id, path and the text of its line, not by the line's number: moving code around changes
+nothing, editing the line makes the finding new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from trainwreck.core.errors import TrainwreckError
+from trainwreck.core.results import Finding
+
+
+def fingerprint(finding: Finding, texts: Mapping[str, str]) -> str:
+    """A stable name of the finding, 16 hexadecimal digits (also the SARIF fingerprint)."""
+    lines = texts.get(finding.path, "").splitlines()
+    text = " ".join(lines[finding.line - 1].split()) if 0 < finding.line <= len(lines) else ""
+    return hashlib.sha256(f"{finding.id}\0{finding.path}\0{text}".encode()).hexdigest()[:16]
+
+
+def write(path: Path, findings: Iterable[Finding], texts: Mapping[str, str]) -> int:
+    """Write the baseline; the number of findings in it. Raises TrainwreckError if it can't be written."""
+    counts = Counter(fingerprint(f, texts) for f in findings)
+    try:
+        path.write_text(
+            json.dumps({"version": 1, "findings": dict(sorted(counts.items()))}, indent=1) + "\n", encoding="utf-8"
+        )
+    except OSError as problem:
+        raise TrainwreckError(f"{path}: cannot be written ({problem.strerror}); name another file") from problem
+    return sum(counts.values())
+
+
+def subtract(path: Path, findings: Iterable[Finding], texts: Mapping[str, str]) -> list[Finding]:
+    """The findings that the baseline does not know. Raises TrainwreckError if the file is missing or damaged."""
+    try:
+        counts = Counter({str(k): int(v) for k, v in json.loads(path.read_bytes())["findings"].items()})
+    except OSError as problem:
+        raise TrainwreckError(
+            f"{path}: cannot be read ({problem.strerror}); make it with --write-baseline"
+        ) from problem
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise TrainwreckError(f"{path}: is no baseline of trainwreck; make it anew with --write-baseline") from problem
+    fresh = []
+    for finding in findings:
+        name = fingerprint(finding, texts)
+        if counts[name] > 0:
+            counts[name] -= 1
+        else:
+            fresh.append(finding)
+    return fresh

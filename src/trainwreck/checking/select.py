@@ -1,0 +1,67 @@
+"""Which findings are wanted: by id, family, id prefix or ``ALL``; the more specific word wins, then the later one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatch
+
+from trainwreck.checking.settings import Settings
+from trainwreck.core.results import Finding
+
+Describe = Callable[[str], tuple[str, str]]
+"""From an id to its family and its maturity (``stable`` or ``preview``)."""
+
+
+def chooser(settings: Settings, describe: Describe) -> Callable[[Finding], bool]:
+    """A function that says whether a finding is wanted under ``settings``."""
+    wanted = tuple(settings.select) or ("ALL",)
+
+    def choose(finding: Finding) -> bool:
+        family, maturity = describe(finding.id)
+        yes = max((_fit(word, finding, family) for word in (*wanted, *settings.extend_select)), default=0)
+        no = max((_fit(word, finding, family) for word in settings.ignore), default=0)
+        if yes == 0 or no >= yes:
+            return False
+        if maturity == "preview" and not settings.preview and yes < ID:
+            return False
+        return not _ignored_there(finding, family, settings)
+
+    return choose
+
+
+ID, PREFIX, FAMILY, EVERYTHING = 4, 3, 2, 1
+
+
+def _fit(word: str, finding: Finding, family: str) -> int:
+    """How specifically ``word`` means this finding; 0: not at all."""
+    if word in (finding.id, finding.sign):
+        return ID
+    if word == "ALL":
+        return EVERYTHING
+    if word == family:
+        return FAMILY
+    return PREFIX if word.endswith("-") and finding.id.startswith(word) else 0
+
+
+def _ignored_there(finding: Finding, family: str, settings: Settings) -> bool:
+    for pattern, words in settings.per_file_ignores.items():
+        name = finding.path.rsplit("/", 1)[-1]
+        if (fnmatch(finding.path, pattern) or fnmatch(name, pattern)) and any(_fit(w, finding, family) for w in words):
+            return True
+    return False
+
+
+def unknown_words(settings: Settings, ids: Sequence[str], families: Sequence[str]) -> list[str]:
+    """Words of the selections that mean nothing: typing errors that would silently select or ignore nothing."""
+    words = [
+        *settings.select,
+        *settings.extend_select,
+        *settings.ignore,
+        *(word for chosen in settings.per_file_ignores.values() for word in chosen),
+    ]
+    known = {"ALL", *ids, *families, *(f"code-{i}" for i in ids)}
+    return [
+        w
+        for w in dict.fromkeys(words)
+        if w not in known and not (w.endswith("-") and any(i.startswith(w) for i in ids))
+    ]
