@@ -143,7 +143,10 @@ def _sign_page(name: str, known: Catalogue) -> Iterator[str]:
         yield f"Seen in: {', '.join(meant.needs)}"
     speakers = known.modes_by_sign.get(name, ())
     weights = [(mode, entry.weight) for n in speakers if (mode := known.mode(n)) and (entry := mode.weight(name))]
-    for title, chosen in (("Speaks for", [w for w in weights if w[1] > 0]), ("Speaks against", [w for w in weights if w[1] < 0])):
+    for title, chosen in (
+        ("Speaks for", [w for w in weights if w[1] > 0]),
+        ("Speaks against", [w for w in weights if w[1] < 0]),
+    ):
         if chosen:
             yield ""
             yield title
@@ -155,4 +158,8 @@ def _sign_page(name: str, known: Catalogue) -> Iterator[str]:
 
 def _wrap(text: str, indent: str = "") -> list[str]:
     flat = " ".join(text.split())
-    return textwrap.wrap(flat, WIDTH, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent)) if flat else []
+    return (
+        textwrap.wrap(flat, WIDTH, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent))
+        if flat
+        else []
+    )

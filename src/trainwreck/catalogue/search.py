@@ -57,7 +57,9 @@ class Index:
         hits = []
         for name, score in found:
             held = sum(
-                bool(self._db.execute("SELECT 1 FROM modes WHERE modes MATCH ? AND id = ?", (f'"{t}"', name)).fetchone())
+                bool(
+                    self._db.execute("SELECT 1 FROM modes WHERE modes MATCH ? AND id = ?", (f'"{t}"', name)).fetchone()
+                )
                 for t in terms
             )
             hits.append(Hit(name, self._titles[name], -float(score), held / len(terms)))
