@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 __version__ = "0.1.0"
 
 __all__ = ["__version__", "diagnose", "explain"]
 
+# Type checkers read this name specially; importing it from typing would cost more than all the rest of this file.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainwreck.catalogue.explain import explain
     from trainwreck.engine import diagnose
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _HOMES = {"diagnose": "trainwreck.engine", "explain": "trainwreck.catalogue.explain"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import the public functions on first use: ``import trainwreck`` itself must cost next to nothing."""
     if name in _HOMES:
         import importlib
