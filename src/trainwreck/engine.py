@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from trainwreck.catalogue.load import Catalogue, catalogue
+from trainwreck.catalogue.load import CODE_PREFIX, Catalogue, catalogue
 from trainwreck.collect import Collected, collect
 from trainwreck.core.errors import NothingReadable
 from trainwreck.core.evidence import Evidence, Unreadable
-from trainwreck.core.results import Finding, Result, RunSummary, Status, Symptom
+from trainwreck.core.results import Cause, Finding, Location, Result, RunSummary, Status, Symptom
+
+if TYPE_CHECKING:
+    from trainwreck.code import StaticSightings
 
 
 def diagnose(
@@ -50,11 +55,12 @@ def diagnose(
     said = [(f"symptom {n}", text) for n, text in enumerate(symptoms, 1)]
     said += [(s.name, s.text(1 << 16)) for s in found.sources if s.name == "<stdin>" and not s.is_binary]
     answer = reason(evidence, known, observed, reports=said)
+    causes = [_placed(cause, static) for cause in answer.causes]
     unreadable = [*found.unreadable, *extra.unreadable, *seen_runs.unreadable]
     findings = [*map(_unreadable_finding, unreadable), *_static_findings(static.evidence, known)]
     result = Result(
         status=_status(found, unreadable, bool(answer.causes or evidence)),
-        root_causes=answer.causes,
+        root_causes=causes,
         findings=sorted(findings, key=_finding_order),
         symptoms=_symptoms([*seen_runs.evidence, *seen_errors.evidence], known),
         suspects=judge(suspects, answer, known),
@@ -62,7 +68,7 @@ def diagnose(
         missing=answer.missing,
         quick_fixes=[c.fix.text for c in answer.causes if c.role in ("root", "contributing") and c.fix.text][:3],
         charts=run_witness.charts(seen_runs.runs, evidence),
-        excerpts=error_witness.excerpts(found.sources, program, answer.causes),
+        excerpts=error_witness.excerpts(found.sources, program, causes),
         chain=answer.chain,
         unreadable=[f"{u.path}: {u.reason}" for u in unreadable],
         settings=[setting for run in seen_runs.runs for setting in run.settings.values()],
@@ -95,6 +101,14 @@ def _same_fact(one: Evidence, other: Evidence) -> bool:
     if a.step is None or b.step is None:
         return a.step == b.step
     return abs(a.step - b.step) <= max(2.0, 0.02 * max(abs(a.step), abs(b.step)))
+
+
+def _placed(cause: Cause, static: StaticSightings) -> Cause:
+    """``cause`` at the place that decides it in the code, where no static sighting has named one yet."""
+    if any(e.sign.startswith(CODE_PREFIX) for e in cause.evidence):
+        return cause
+    where = static.place(CODE_PREFIX + cause.id)
+    return cause if where is None or not where.path else replace(cause, location=Location(where.path, where.line))
 
 
 def _status(found: Collected, unreadable: Sequence[Unreadable], anything: bool) -> Status:

@@ -1,4 +1,4 @@
-"""The static witness: sources become a program; rules and traces find places in it. Never imports or runs what it reads."""
+"""The static witness: sources become a program; rules and traces find places in it. Nothing read is ever run."""
 
 from __future__ import annotations
 

@@ -1,29 +1,77 @@
-"""Build the program from the sources, run the rules over it, trace failures back to where they were made."""
+"""Run the rules over the program, trace failures back to where they were made, name places for causes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from trainwreck.core.evidence import Evidence
+from trainwreck.code.project import Project
+from trainwreck.code.read import build
+from trainwreck.code.rule import Rule, rules
+from trainwreck.code.surface import Surface, surfaces
+from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.failure import Failure
 from trainwreck.core.program import Program
-from trainwreck.core.source import Source
+
+__all__ = ["StaticSightings", "build", "witness"]
+
+PER_RULE = 20
+"""Sightings of one rule that are told; more of the same help nobody."""
 
 
 @dataclass
 class StaticSightings:
-    """What the code shows."""
+    """What the code shows. ``problems`` are (path, reason) of files that could not be analysed."""
 
     evidence: Sequence[Evidence] = ()
     observed: frozenset[str] = frozenset()
+    problems: Sequence[tuple[str, str]] = ()
+    broken: Sequence[str] = ()
+    project: Project | None = field(default=None, repr=False)
+    surfaces: Sequence[Surface] = field(default=(), repr=False)
 
-
-def build(sources: Sequence[Source]) -> Program:
-    """The program that the Python sources (and notebooks) among ``sources`` make up."""
-    return Program({})
+    def place(self, sign: str) -> Where | None:
+        """Where the code decides what the rule of ``sign`` is about, None where it can't say."""
+        if self.project is None:
+            return None
+        rule = next((r for r in rules() if r.sign == sign), None)
+        if rule is None:
+            return None
+        fitting = [s for s in self.surfaces if rule.speaks_of(s)]
+        for surface in [*fitting, None]:
+            for way in (rule.trace if surface is not None else None, rule.locate):
+                if way is None:
+                    continue
+                for item in _guarded(rule, way(self.project, surface), []):  # type: ignore[arg-type]
+                    return item.where
+        return None
 
 
 def witness(program: Program, failures: Sequence[Failure] = ()) -> StaticSightings:
-    """Sightings of the rules, and for each failure the place where the failing value was made."""
-    return StaticSightings(observed=frozenset({"code"} if program.modules else ()))
+    """Sightings of the rules, and for each failure the place where the failing value was made. Never raises."""
+    if not program.modules:
+        return StaticSightings(problems=program.problems)
+    project = Project(program)
+    broken: list[str] = []
+    seen = surfaces(project, failures)
+    evidence: dict[tuple[str, str | None, int | None], Evidence] = {}
+    for rule in rules():
+        for surface in seen:
+            if rule.trace is not None and rule.speaks_of(surface):
+                for item in _guarded(rule, rule.trace(project, surface), broken):
+                    evidence.setdefault((item.sign, item.where.path, item.where.line), item)
+                    break
+        if rule.find is not None:
+            for count, item in enumerate(_guarded(rule, rule.find(project), broken)):
+                if count >= PER_RULE:
+                    break
+                evidence[(item.sign, item.where.path, item.where.line)] = item
+    return StaticSightings(list(evidence.values()), frozenset({"code"}), project.problems, broken, project, seen)
+
+
+def _guarded(rule: Rule, sightings: Iterator[Evidence], broken: list[str]) -> Iterator[Evidence]:
+    """The sightings of a rule up to its end or its first error: one rule must not stop the diagnosis."""
+    try:
+        yield from sightings
+    except Exception as problem:  # a defect of one rule on strange code
+        broken.append(f"{rule.name}: {type(problem).__name__}: {problem}")

@@ -1,0 +1,139 @@
+"""What a rule is, how rules are found, and how they say what they saw.
+
+A rule is a module ``rules/<family>/<id with underscores>.py`` with one or more of
+
+``find(project) -> Iterator[Evidence]``
+    what is certain from the code alone (class direct);
+``trace(project, surface) -> Iterator[Evidence]``
+    given a failure whose message matches ``SURFACES``, where it was made, with the flow that shows it (circumstantial);
+``locate(project, surface) -> Iterator[Evidence]``
+    where this would be decided if something else shows that it is the cause. Adds no weight, only a place.
+
+and ``BAD`` and ``GOOD``: code that must and must not be found (``# expect`` marks the line).
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+
+from trainwreck.code.calls import Call, written
+from trainwreck.code.flow import Step
+from trainwreck.code.project import Project
+from trainwreck.code.scopes import Scope
+from trainwreck.code.surface import Surface
+from trainwreck.core.evidence import Evidence, EvidenceClass, Where
+
+SIGN_PREFIX = "code-"
+
+Find = Callable[[Project], Iterator[Evidence]]
+Trace = Callable[[Project, Surface], Iterator[Evidence]]
+Locate = Callable[[Project, Surface | None], Iterator[Evidence]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule module as loaded."""
+
+    name: str
+    sign: str
+    find: Find | None
+    trace: Trace | None
+    locate: Locate | None
+    surfaces: Sequence[re.Pattern[str]]
+    bad: Sequence[str]
+    good: Sequence[str]
+    doc: str
+
+    def speaks_of(self, surface: Surface) -> bool:
+        """True if the message is one that this fault is known to cause."""
+        return any(pattern.search(surface.message) for pattern in self.surfaces)
+
+
+@cache
+def rules() -> Sequence[Rule]:
+    """All rules, in the order of their names."""
+    import trainwreck.code.rules as package
+
+    found = []
+    for family in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        if not family.ispkg:
+            continue
+        holder = importlib.import_module(family.name)
+        for info in pkgutil.iter_modules(holder.__path__, family.name + "."):
+            found.append(_rule(importlib.import_module(info.name)))
+    return tuple(sorted(found, key=lambda rule: rule.name))
+
+
+def _rule(module: ModuleType) -> Rule:
+    patterns = [re.compile(p, re.DOTALL) for p in getattr(module, "SURFACES", ())]
+    return Rule(
+        name=module.__name__,
+        sign=sign_of(module.__name__),
+        find=getattr(module, "find", None),
+        trace=getattr(module, "trace", None),
+        locate=getattr(module, "locate", None),
+        surfaces=patterns,
+        bad=_texts(getattr(module, "BAD", ())),
+        good=_texts(getattr(module, "GOOD", ())),
+        doc=module.__doc__ or "",
+    )
+
+
+def _texts(value: str | Sequence[str]) -> Sequence[str]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def sign_of(module_name: str) -> str:
+    """``…rules.loss.some_fault`` emits ``code-some-fault``."""
+    return SIGN_PREFIX + module_name.rsplit(".", 1)[-1].replace("_", "-")
+
+
+Proof = Iterable[Step | Call | tuple[str, int, str]]
+
+
+def sighting(
+    rule: str,
+    place: Call | Step | tuple[ast.AST, Scope],
+    text: str,
+    *,
+    cls: EvidenceClass = "direct",
+    proof: Proof = (),
+) -> Evidence:
+    """What a rule saw: ``rule`` is its ``__name__``; ``proof`` the places that show it, from the fault onwards."""
+    node, scope = (place.node, place.scope) if isinstance(place, Call | Step) else place
+    path, line, column, cell = at(node, scope)
+    chain = [_link(item) for item in proof]
+    shown = list(dict.fromkeys(f"{p}:{n}" for p, n, _ in chain if (p, n) != (path, line)))
+    sentence = text + (f" (see {', '.join(shown[:4])})" if shown else "")
+    value = {"proof": [[p, n, t] for p, n, t in chain]} if chain else None
+    where = Where("code", path=path, line=line, column=column, cell=cell)
+    return Evidence(sign_of(rule), cls, sentence, where, value)
+
+
+def guess(rule: str, place: Call | Step | tuple[ast.AST, Scope], text: str, proof: Proof = ()) -> Evidence:
+    """A sighting of a trace: likely, not proven."""
+    return sighting(rule, place, text, cls="circumstantial", proof=proof)
+
+
+def at(node: ast.AST, scope: Scope) -> tuple[str, int, int, int | None]:
+    """(path, line, column, cell) of ``node``; in a notebook the line within its cell."""
+    module = scope.module
+    line, column = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0)) + 1
+    if not module.cells:
+        return module.path, line, column, None
+    cell = bisect_right(module.cells, line)
+    return module.path, line - module.cells[cell - 1] + 1 if cell else line, column, cell or None
+
+
+def _link(item: Step | Call | tuple[str, int, str]) -> tuple[str, int, str]:
+    if isinstance(item, tuple):
+        return item
+    return item.scope.module.path, item.node.lineno, written(item.node)[:100]
