@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from trainwreck.core.redact import masked
 from trainwreck.core.results import Result
 
 FORMATS = {
@@ -20,7 +21,10 @@ SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".html": "htm
 
 
 def render(result: Result, form: str, **options: Any) -> str:
-    """``result`` as text in the format ``form`` (a key of ``FORMATS``)."""
+    """``result`` as text in the format ``form`` (a key of ``FORMATS``), secrets masked.
+
+    Options of ``full``: ``color``, ``unicode`` and ``width`` (see ``trainwreck.report.screen.options``).
+    """
     module = importlib.import_module(f"{__name__}.{FORMATS[form]}")
-    text: str = module.render(result, form=form, **options)
+    text: str = module.render(masked(result), form=form, **options)
     return text
