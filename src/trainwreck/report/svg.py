@@ -1,0 +1,152 @@
+"""The geometry of a curve for the HTML report: a path in a box of 1000 x 1000, ticks and marks in per cent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainwreck.core.results import Chart
+from trainwreck.report import words
+from trainwreck.report.safe import line
+from trainwreck.report.sparkline import LOG_RANGE
+
+BOX = 1000
+
+
+@dataclass(frozen=True)
+class Tick:
+    """``at`` in per cent from the left or from the top."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class MarkAt:
+    """A numbered evidence mark on a curve."""
+
+    at: float
+    number: int
+    step: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One curve, ready to be written as SVG. ``bad`` are places without a finite value, in per cent from the left."""
+
+    name: str
+    run: str
+    unit: str
+    log: bool
+    path: str
+    y_ticks: Sequence[Tick]
+    x_ticks: Sequence[Tick]
+    marks: Sequence[MarkAt]
+    bad: Sequence[float]
+    figures: str
+    count: int
+
+
+def points(chart: Chart) -> list[tuple[float, float]]:
+    """The points with a finite step, in the order of their steps."""
+    pairs = [(s, v) for s, v in zip(chart.steps, chart.values, strict=False) if math.isfinite(s)]
+    return sorted(pairs, key=lambda pair: pair[0])
+
+
+def draw(chart: Chart) -> Drawn | None:
+    """``chart`` as geometry; None where there is no finite value to draw."""
+    pairs = points(chart)
+    finite = [v for _, v in pairs if math.isfinite(v)]
+    if not finite:
+        return None
+    low, high = min(finite), max(finite)
+    log = low > 0 and high / low >= LOG_RANGE
+    first, last = pairs[0][0], pairs[-1][0]
+    y_ticks = [t for t in (_log_ticks(low, high) if log else _ticks(low, high))]
+    bottom, top = (low, high) if log else (min(low, *y_ticks, low), max(high, *y_ticks, high))
+    if not log and bottom == top:
+        bottom, top = bottom - max(abs(bottom) * 0.5, 0.5), top + max(abs(top) * 0.5, 0.5)
+
+    def x(step: float) -> float:
+        return 100 * _share(step, first, last)
+
+    def y(value: float) -> float:
+        share = _share(math.log(value), math.log(bottom), math.log(top)) if log else _share(value, bottom, top)
+        return 100 * (1 - share)
+
+    marks = [
+        MarkAt(round(min(100.0, max(0.0, x(m.step))), 2), number, words.step(m.step), line(m.text, 300))
+        for number, m in enumerate(sorted((m for m in chart.marks if math.isfinite(m.step)), key=lambda m: m.step), 1)
+    ]
+    bad = [round(x(s), 1) for s, v in pairs if not math.isfinite(v)]
+    return Drawn(
+        name=line(chart.name, 80),
+        run=line(chart.run, 200),
+        unit=line(chart.unit, 40),
+        log=log,
+        path=_path([(x(s), y(v)) if math.isfinite(v) else None for s, v in pairs]),
+        y_ticks=[Tick(round(y(v), 2), words.number(v)) for v in y_ticks],
+        x_ticks=[Tick(round(x(v), 2), words.number(v)) for v in _ticks(first, last) if first <= v <= last],
+        marks=marks,
+        bad=_thinned(bad),
+        figures=f"min {words.number(low)} · max {words.number(high)} · last {words.number(pairs[-1][1])}",
+        count=len(pairs),
+    )
+
+
+def position(step: float, first: float, last: float) -> float:
+    """Where a step lies between the first and last step of a run, in per cent, kept inside."""
+    return round(min(100.0, max(0.0, 100 * _share(step, first, last))), 2)
+
+
+def _share(value: float, low: float, high: float) -> float:
+    # Halved first: the difference of two huge values overflows.
+    width = high / 2 - low / 2
+    return (value / 2 - low / 2) / width if width > 0 else 0.5
+
+
+def _path(places: Sequence[tuple[float, float] | None]) -> str:
+    """Moves and lines; a gap where a value is missing; a lone point gets a line of no length, drawn as a dot."""
+    parts: list[str] = []
+    length = 0
+    for place in places:
+        if place is None:
+            if length == 1:
+                parts.append("h0")
+            length = 0
+            continue
+        parts.append(f"{'L' if length else 'M'}{place[0] * BOX / 100:.0f} {place[1] * BOX / 100:.0f}")
+        length += 1
+    if length == 1:
+        parts.append("h0")
+    return "".join(parts)
+
+
+def _thinned(places: Sequence[float], most: int = 32) -> list[float]:
+    unique = sorted(set(places))
+    every = max(1, math.ceil(len(unique) / most))
+    return unique[::every]
+
+
+def _ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Round values from just below ``low`` to just above ``high``, in steps of 1, 2 or 5 times a power of ten."""
+    width = high - low
+    if not math.isfinite(width) or width <= 0:
+        return [low] if low == high else [low, high]
+    raw = width / (most - 1)
+    scale = 10.0 ** math.floor(math.log10(raw)) if raw > 1e-300 else raw
+    size = next(scale * f for f in (1, 2, 5, 10) if scale * f >= raw * 0.999)
+    start, end = math.floor(low / size + 1e-9), math.ceil(high / size - 1e-9)
+    if end - start > 3 * most:
+        return [low, high]
+    return [float(f"{n * size:.12g}") for n in range(start, end + 1)]
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten between the two, at most six of them."""
+    start, end = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    every = max(1, math.ceil((end - start + 1) / 6))
+    found = [10.0**n for n in range(start, end + 1, every) if -300 < n < 300]
+    return found or [low, high]
