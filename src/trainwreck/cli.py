@@ -13,6 +13,7 @@ from trainwreck import __version__
 from trainwreck.core.errors import TrainwreckError
 
 FORMATS = ("full", "concise", "json", "jsonl", "markdown", "html", "package")
+CHECK_FORMATS = (*FORMATS[:-1], "sarif", "github", "gitlab", "junit")
 FAIL_ON = ("critical", "warning", "suggestion", "never")
 INTERNAL = 3
 
@@ -67,6 +68,37 @@ def diagnose(
         result = result.with_artifacts(writer.write(result, Path(artifacts)))
     _deliver(result, form, output, color)
     _finish(result, fail_on)
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, metavar="[PATH…]")
+@click.option("--select", multiple=True, metavar="IDS", help="Only these ids, families or prefixes (comma-separated).")
+@click.option("--extend-select", multiple=True, metavar="IDS", help="These as well, preview rules included.")
+@click.option("--ignore", multiple=True, metavar="IDS", help="Not these.")
+@click.option("--target", multiple=True, metavar="NAME==VERSION", help="Check against this release. Repeatable.")
+@click.option("--config", multiple=True, metavar="'KEY = VALUE'", help="Override one setting. Repeatable.")
+@click.option("--isolated", is_flag=True, help="Read no settings file.")
+@click.option("--preview", is_flag=True, help="Rules that are not yet stable as well.")
+@click.option("--fix", is_flag=True, help="Apply the safe fixes.")
+@click.option("--unsafe-fixes", is_flag=True, help="Apply the others as well, hyper-parameters included.")
+@click.option("--diff", is_flag=True, help="Print what the fixes would change instead; exit 1 if anything.")
+@click.option("--add-ignore", metavar="REASON", help="Write an ignore comment with REASON on each finding's line.")
+@click.option("--baseline", metavar="FILE", help="Tell only what FILE does not know.")
+@click.option("--write-baseline", metavar="FILE", help="Write today's findings to FILE.")
+@click.option("--statistics", is_flag=True, help="Count findings per id instead.")
+@click.option("--stdin-filename", metavar="NAME", help="What - is called.")
+@click.option("--format", "form", type=click.Choice(CHECK_FORMATS), default=None, help="Default: full.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report there; its format by extension.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+@click.option("--fail-on", type=click.Choice(FAIL_ON), default=None, help="Default: critical.")
+def check(paths: tuple[str, ...], **options: Any) -> None:
+    """Static analysis before the run: what will crash, and what will silently train the wrong thing.
+
+    Exit code 0: nothing at or above --fail-on; 1: something; 2: nothing readable or wrong usage; 3: our own failure.
+    """
+    from trainwreck.checking import command
+
+    sys.exit(command.run(paths or (".",), options, _deliver))
 
 
 @cli.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from trainwreck.collect import Collected, collect
 from trainwreck.core.errors import NothingReadable
 from trainwreck.core.evidence import Evidence, Unreadable
 from trainwreck.core.results import Cause, Finding, Location, Result, RunSummary, Status, Symptom
+from trainwreck.core.source import Source
 
 if TYPE_CHECKING:
     from trainwreck.code import StaticSightings
@@ -76,6 +77,31 @@ def diagnose(
         observed=sorted(observed),
     )
     return result
+
+
+def check(sources: Sequence[Source], *, targets: Mapping[str, str] | None = None) -> Result:
+    """Static analysis of ``sources`` (programs, notebooks, configurations, launch scripts).
+
+    ``targets``: versions to check against, by package name; they win over what the project pins.
+    ``findings`` are all sightings, located; ``root_causes`` the failure modes that they prove or suggest.
+    """
+    from trainwreck import code as code_witness
+    from trainwreck.reasoning.diagnose import diagnose as reason
+
+    known = catalogue()
+    program = code_witness.build(sources)
+    static = code_witness.witness(program)
+    answer = reason(static.evidence, known, static.observed, static_only=True)
+    problems = [Unreadable(path, reason) for path, reason in static.problems]
+    findings = [*map(_unreadable_finding, problems), *_static_findings(static.evidence, known)]
+    return Result(
+        status="partial" if problems else "complete" if findings else "nothing_found",
+        root_causes=[_placed(cause, static) for cause in answer.causes],
+        findings=sorted(findings, key=_finding_order),
+        unreadable=[f"{u.path}: {u.reason}" for u in problems],
+        read=[source.name for source in sources],
+        observed=sorted(static.observed),
+    )
 
 
 def without_doubles(evidence: Iterable[Evidence]) -> list[Evidence]:
