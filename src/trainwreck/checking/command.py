@@ -82,4 +82,4 @@ def exit_code(result: Result, fail_on: str) -> int:
     worst = result.worst()
     if fail_on == "never" or worst is None:
         return 0
-    return int(SEVERITIES.index(worst) >= SEVERITIES.index(fail_on))  # type: ignore[arg-type]
+    return int(SEVERITIES.index(worst) >= SEVERITIES.index(fail_on))
