@@ -31,6 +31,8 @@ class Signature:
     cls: EvidenceClass
     text: str
     echo: bool
+    all: Sequence[str] = ()
+    holds: Sequence[str] = ()
 
     @cached_property
     def regex(self) -> re.Pattern[str] | None:
@@ -78,6 +80,8 @@ def signature_from(entry: Mapping[str, Any]) -> Signature:
         cls=cast(EvidenceClass, entry.get("class", "direct")),
         text=entry.get("text", ""),
         echo=bool(entry.get("echo", False)),
+        all=tuple(entry.get("all", ())),
+        holds=tuple(entry.get("holds", ())),
     )
 
 
@@ -102,7 +106,7 @@ def in_failure(failure: Failure, signatures: Sequence[Signature]) -> Iterator[Ma
                 continue
         if signature.context and not re.search(signature.context, "\n".join(failure.context)):
             continue
-        value = _value(signature.regex, text)
+        value = _value(signature, text)
         if value is not None:
             yield Match(signature, value)
 
@@ -118,7 +122,7 @@ def in_line(text: str, signatures: Sequence[Signature]) -> Iterator[Match]:
     """Signatures that fit one line of a log; ``signatures`` are those of scope ``line``."""
     for signature in signatures:
         if _fragments(signature, text):
-            value = _value(signature.regex, text)
+            value = _value(signature, text)
             if value is not None:
                 yield Match(signature, value)
 
@@ -137,7 +141,7 @@ def in_report(text: str, signatures: Sequence[Signature]) -> Iterator[Match]:
             continue
         if signature.type and types and types.isdisjoint(signature.type):
             continue
-        value = _value(signature.loose, text)
+        value = _value(signature, text, loose=True)
         if value is not None:
             yield Match(signature, value)
 
@@ -148,14 +152,47 @@ def _fragments(signature: Signature, text: str) -> bool:
     return not any(fragment in text for fragment in signature.without)
 
 
-def _value(regex: re.Pattern[str] | None, text: str) -> dict[str, Any] | None:
-    """Named groups as numbers where they are numbers; None where the expression does not fit."""
+def _value(signature: Signature, text: str, *, loose: bool = False) -> dict[str, Any] | None:
+    """Named groups as numbers where they are numbers; None where an expression or a comparison does not fit."""
+    flags = re.IGNORECASE if loose else 0
+    if any(re.search(pattern, text, flags) is None for pattern in signature.all):
+        return None
+    regex = signature.loose if loose else signature.regex
     if regex is None:
         return {}
     found = regex.search(text)
     if found is None:
         return None
-    return {name: number(part) for name, part in found.groupdict().items() if part is not None}
+    value = {name: number(part) for name, part in found.groupdict().items() if part is not None}
+    return value if all(_holds(claim, value) for claim in signature.holds) else None
+
+
+_CLAIM = re.compile(r"^(\w+)(?: ([-%]) (\w+))? (<=|>=|==|!=|<|>) (-?\w+)$")
+
+
+def _holds(claim: str, value: Mapping[str, Any]) -> bool:
+    """A comparison such as ``a < b``, ``a - b <= 32`` or ``a % 32 != 0`` between named parts and numbers.
+
+    False where a part is absent or no number (``==`` and ``!=`` also compare words).
+    """
+    found = _CLAIM.match(claim)
+    if found is None:
+        return False
+    left, right = _operand(found[1], value), _operand(found[5], value)
+    if found[2]:
+        other = _operand(found[3], value)
+        if not isinstance(left, (int, float)) or not isinstance(other, (int, float)) or (found[2] == "%" and not other):
+            return False
+        left = left - other if found[2] == "-" else left % other
+    if found[4] in ("==", "!="):
+        return left is not None and right is not None and (left == right) == (found[4] == "==")
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+        return False
+    return {"<": left < right, "<=": left <= right, ">": left > right, ">=": left >= right}[found[4]]
+
+
+def _operand(text: str, value: Mapping[str, Any]) -> Any:
+    return number(text) if re.fullmatch(r"-?\d+", text) else value.get(text)
 
 
 def number(text: str) -> int | float | str:
