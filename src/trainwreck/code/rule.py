@@ -51,6 +51,7 @@ class Rule:
     bad: Sequence[str]
     good: Sequence[str]
     doc: str
+    error: str
 
     def speaks_of(self, surface: Surface) -> bool:
         """True if the message is one that this fault is known to cause."""
@@ -84,6 +85,7 @@ def _rule(module: ModuleType) -> Rule:
         bad=_texts(getattr(module, "BAD", ())),
         good=_texts(getattr(module, "GOOD", ())),
         doc=module.__doc__ or "",
+        error=getattr(module, "ERROR", ""),
     )
 
 

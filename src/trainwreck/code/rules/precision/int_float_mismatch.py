@@ -1,0 +1,90 @@
+"""Labels or inputs have a whole-number type where floating point is needed, or the other way round.
+
+What: class indices are made as floats (``dtype=torch.float32``, ``.float()``), or the targets of a regression or of BCE
+stay integers, or an embedding is indexed with floats.
+Why it matters: the loss refuses the type, or reads class indices as probabilities.
+When it is fine: float targets of shape (N, C) are class probabilities for cross entropy.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.flow import Step, back
+from trainwreck.code.project import Project
+from trainwreck.code.rule import guess
+from trainwreck.code.seek import CONVERSIONS, inputs, targets
+from trainwreck.code.surface import Surface
+from trainwreck.core.evidence import Evidence
+
+SURFACES = (
+    r"expected scalar type (Long|Int) but found (Float|Double|Half|Int)",
+    r"expected scalar type (Float|Double|Half) but found (Long|Int|Byte|Bool)",
+    r"Found dtype (Long|Int|Bool|Byte) but expected (Float|Double)",
+    r'"(nll_loss|host_softmax|mse|binary_cross_entropy|log_softmax|mean|std|normal)\w*" not implemented for',
+    r"result type (Float|Double) can't be cast to the desired output type",
+    r"Expected tensor for argument #\d 'indices'",
+    r"same dtype, but got:? (Long|Int|Float and Long|Float and Int|Byte)",
+    r"Expected floating point type for target with class probabilities",
+    r"Can only calculate the mean of|could not infer output dtype|Expected object of scalar type",
+)
+ERROR = "RuntimeError: expected scalar type Long but found Float"
+BAD = """
+import torch
+from torch import nn
+class Data(torch.utils.data.Dataset):
+    def __getitem__(self, i):
+        x = torch.from_numpy(self.images[i])
+        y = torch.tensor(self.ids[i], dtype=torch.float32)  # expect
+        return x, y
+def main(model):
+    criterion = nn.CrossEntropyLoss()
+    for x, y in torch.utils.data.DataLoader(Data(), batch_size=4):
+        loss = criterion(model(x), y)  # fails
+"""
+GOOD = """
+import torch
+from torch import nn
+def main(model, loader):
+    criterion = nn.CrossEntropyLoss()
+    for x, y in loader:
+        loss = criterion(model(x), y)  # fails
+"""
+FLOATS = re.compile(r"float\d*\b|FloatTensor|\.double\b|\bdouble\b|half\b", re.IGNORECASE)
+INTEGERS = re.compile(r"\bu?int\d*\b|\blong\b|LongTensor|IntTensor|\.long\b", re.IGNORECASE)
+
+
+def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
+    found_float = bool(
+        re.search(r"found (Float|Double|Half)|but got (\w+\.)*(cuda)?FloatTensor|for 'Float'", surface.message)
+    )
+    wrong = FLOATS if found_float or ("nll_loss" in surface.message and "Int" not in surface.message) else INTEGERS
+    asked = targets(project, surface) or inputs(project, surface)
+    if "indices" in surface.message:
+        asked = inputs(project, surface)
+    for node, scope in asked:
+        for step in back(project, node, scope):
+            if _converts(step, wrong):
+                yield guess(__name__, step, "the type is decided here", step.chain()[1:4])
+                return
+    for node, scope in asked:
+        for step in back(project, node, scope):
+            if isinstance(step.node, ast.Call) and last_name(step.node.func) in CONVERSIONS:
+                yield guess(__name__, step, "the values become a tensor here and keep their type", step.chain()[1:4])
+                return
+
+
+def _converts(step: Step, wrong: re.Pattern[str]) -> bool:
+    node = step.node
+    if not isinstance(node, ast.Call):
+        return False
+    name, call = last_name(node.func), Call(node, step.scope)
+    if name in ("float", "double", "half", "long", "int", "FloatTensor", "LongTensor", "IntTensor", "DoubleTensor"):
+        return bool(wrong.search(name if name[0].isupper() else f".{name}"))
+    if name in ("to", "type", "astype", "asarray", "array") and node.args:
+        return bool(wrong.search(written(node.args[-1])))
+    dtype = call.argument("dtype")
+    return dtype is not None and bool(wrong.search(written(dtype)))

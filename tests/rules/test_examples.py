@@ -1,0 +1,58 @@
+"""Every rule finds its own BAD code on the marked line and says nothing about its GOOD code.
+
+Marks: ``# expect`` the line to be named; ``# fails`` the line where the rule's ERROR surfaces.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from trainwreck.code.read import parse
+from trainwreck.code.rule import Rule, rules
+from trainwreck.code.witness import StaticSightings, witness
+from trainwreck.core.failure import Failure, Frame
+from trainwreck.core.program import Module, Program
+
+CASES = [pytest.param(rule, text, id=f"{rule.sign}-{n}") for rule in rules() for n, text in enumerate(rule.bad)]
+HEALTHY = [pytest.param(rule, text, id=f"{rule.sign}-{n}") for rule in rules() for n, text in enumerate(rule.good)]
+
+
+def seen(rule: Rule, text: str) -> StaticSightings:
+    module = parse("train.py", text)
+    assert isinstance(module, Module), module
+    failing = [n for n, line in enumerate(module.lines, 1) if "# fails" in line]
+    failures = []
+    if failing:
+        kind, _, message = rule.error.partition(": ")
+        frame = Frame("/home/somebody/train.py", failing[0], "?", module.lines[failing[0] - 1])
+        failures = [Failure(kind, message, [frame])]
+    return witness(Program({"train.py": module}), failures)
+
+
+@pytest.mark.parametrize(("rule", "text"), CASES)
+def test_bad_code_is_found_on_its_line(rule: Rule, text: str) -> None:
+    wanted = [n for n, line in enumerate(text.split("\n"), 1) if "# expect" in line]
+    sightings = seen(rule, text)
+    assert not sightings.broken
+    found = [e.where.line for e in sightings.evidence if e.sign == rule.sign]
+    if (not found and rule.find is None and rule.trace is None) or "# place" in text:
+        where = sightings.place(rule.sign)
+        found = [where.line if where else None]
+    assert found == wanted
+
+
+@pytest.mark.parametrize(("rule", "text"), HEALTHY)
+def test_good_code_is_left_alone(rule: Rule, text: str) -> None:
+    sightings = seen(rule, text)
+    assert not sightings.broken
+    assert [e.text for e in sightings.evidence if e.sign == rule.sign] == []
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda r: r.sign)
+def test_rule_is_complete(rule: Rule) -> None:
+    for section in ("What:", "Why it matters:", "When it is fine:"):
+        assert section in rule.doc
+    assert rule.find or rule.trace or rule.locate
+    assert rule.bad
+    assert rule.good
+    assert (rule.trace is None) == (not rule.surfaces) or rule.locate
