@@ -2,9 +2,8 @@
 
     TRAINWRECK_FUZZ=100000 python tools/fuzz.py [--seed N] [--workers 2]
 
-Seeds are the project's own cases, examples and sources, and the developer corpus where it is present. A failing input is written
-to the working directory and named. What a reader raises is contained by the witness and so is no failure here, but a
-reader that fails on every input of its own format is told.
+Seeds are the project's own cases, examples and sources, and the developer corpus where it is present. A failing input
+is written to the working directory and named.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ SLOW = 5
 """Seconds after which an input counts as a hang."""
 
 TOKENS = (
-    b"nan", b"inf", b"-inf", b"NaN", b"1e999", b"-0", b"\x00", b"\xff\xfe", b"\r", b"\n", b"\x1b[31m", b"{", b"}", b"[", b"]",
-    b'"', b"'", b",", b";", b"\t", b":", b"|", b"loss", b"step", b"epoch", b"Traceback (most recent call last):\n",
-    b'  File "train.py", line 3, in f\n', b"RuntimeError: ", b"[rank3]: ", b"99999999999999999999", b"\xf0\x9f\x9a\x82", b"%",
-    b"&a *a", b"!!python/object", b"# trainwreck: ignore", b"def f(", b"lambda", b"    ", b"\\", b"\xe2\x80\xae",
+    b"nan", b"inf", b"-inf", b"NaN", b"1e999", b"-0", b"\x00", b"\xff\xfe", b"\r", b"\n", b"\x1b[31m", b"{", b"}",
+    b"[", b"]", b'"', b"'", b",", b";", b"\t", b":", b"|", b"loss", b"step", b"epoch", b"Traceback (most recent call last):\n",
+    b'  File "train.py", line 3, in f\n', b"RuntimeError: ", b"[rank3]: ", b"99999999999999999999", b"%", b"\\",
+    b"&a *a", b"!!python/object", b"# trainwreck: ignore", b"def f(", b"lambda", b"    ", b"\xe2\x80\xae",
 )  # fmt: skip
 
 

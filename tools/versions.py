@@ -1,4 +1,4 @@
-"""Make the version tables: names, signatures and defaults of library releases, read by ``ast`` out of the released wheels.
+"""Make the version tables: names, signatures and defaults of library releases, read by ``ast`` out of the wheels.
 
     python tools/versions.py DOWNLOADS [PACKAGE …]
 
@@ -30,14 +30,17 @@ TARGET = Path(__file__).parent.parent / "src/trainwreck/catalogue/versions"
 
 @dataclass(frozen=True)
 class Plan:
-    """What is read of one package: from which release on, and the files whose signatures are kept."""
+    """What is read of one package: from which release on, and the files whose signatures are kept.
+
+    ``every``: only every n-th release (large wheels). ``patches``: patch releases count as releases of their own.
+    """
 
     package: str
     since: tuple[int, int]
     signatures: tuple[str, ...]
-    wanted: str = r".*"
     every: int = 1
     root: str = ""
+    patches: bool = False
 
 
 PLANS = (
@@ -56,8 +59,8 @@ PLANS = (
     Plan("accelerate", (0, 25), ("accelerator.py", "launchers.py", "big_modeling.py", "data_loader.py", "utils/dataclasses.py", "utils/random.py", "utils/memory.py", "utils/modeling.py", "utils/operations.py", "local_sgd.py", "state.py", "logging.py")),  # noqa: E501
     Plan("datasets", (2, 15), ("load.py", "arrow_dataset.py", "dataset_dict.py", "iterable_dataset.py", "combine.py", "features/features.py", "features/audio.py", "features/image.py", "download/download_config.py", "splits.py")),  # noqa: E501
     Plan("lightning", (2, 0), ("pytorch/trainer/trainer.py", "pytorch/callbacks/*.py", "pytorch/loggers/*.py", "pytorch/core/module.py", "pytorch/core/datamodule.py", "pytorch/strategies/*.py", "fabric/fabric.py", "pytorch/utilities/*.py")),  # noqa: E501
-    Plan("sglang", (0, 3), ("srt/server_args.py", "srt/sampling/sampling_params.py", "srt/entrypoints/engine.py", "api.py"), every=1, root="sglang"),  # noqa: E501
-    Plan("vllm", (0, 6), ("engine/arg_utils.py", "sampling_params.py", "entrypoints/llm.py", "pooling_params.py", "config/*.py", "config.py", "engine/async_llm_engine.py"), every=4),  # noqa: E501
+    Plan("sglang", (0, 3), ("srt/server_args.py", "srt/sampling/sampling_params.py", "srt/entrypoints/engine.py", "api.py"), every=3, patches=True),  # noqa: E501
+    Plan("vllm", (0, 6), ("engine/arg_utils.py", "sampling_params.py", "entrypoints/llm.py", "pooling_params.py", "config/*.py", "config.py", "engine/async_llm_engine.py"), every=2),  # noqa: E501
 )  # fmt: skip
 
 
@@ -67,11 +70,12 @@ def releases(plan: Plan) -> list[str]:
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found = re.search(r"Available versions: (.*)", text)
     assert found
-    latest: dict[tuple[int, int], tuple[int, str]] = {}
+    latest: dict[tuple[int, ...], tuple[int, str]] = {}
     for version in found[1].split(", "):
         match = re.fullmatch(r"(\d+)\.(\d+)(?:\.(\d+))?(?:\.post\d+)?", version.strip())
         if match and (int(match[1]), int(match[2])) >= plan.since:
-            minor, patch = (int(match[1]), int(match[2])), int(match[3] or 0)
+            patch = int(match[3] or 0)
+            minor = (int(match[1]), int(match[2]), *([patch] if plan.patches else []))
             latest[minor] = max(latest.get(minor, (-1, "")), (patch, version.strip()))
     ordered = [version for _, (_, version) in sorted(latest.items())]
     return [v for i, v in enumerate(ordered) if (len(ordered) - 1 - i) % plan.every == 0]
@@ -192,9 +196,10 @@ def of_class(node: ast.ClassDef) -> Signature:
         return Signature(bases, *of_parts(init, method=True))
     fields = {}
     for item in node.body:
-        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and not item.target.id.startswith("_"):
-            if "ClassVar" not in ast.unparse(item.annotation):
-                fields[item.target.id] = default_of(item.value)
+        if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
+            continue
+        if not item.target.id.startswith("_") and "ClassVar" not in ast.unparse(item.annotation):
+            fields[item.target.id] = default_of(item.value)
     return Signature(bases, False, fields)
 
 
