@@ -38,7 +38,8 @@ DETECTION = (
 # fmt: off
 TABLE: tuple[tuple[str | None, str], ...] = (
     # no curve to be judged: bests so far, ids
-    (None, r"(^|[/_])best([/_]|$)|^(rank|seed|fold|trial|run|version|pid|gpu_id)$"),
+    (None, r"(^|[/_])best([/_]|$)|(^|[/_])(eta|remaining)(_|$)"),
+    (None, r"^total_steps$|^(rank|seed|fold|trial|run|version|pid|gpu_id)$"),
     # schedules and switches
     ("coefficient", r"""
           (^|[/_])(kl_?(coef|ctl_coef|weight|beta)|ent(ropy)?_?(coef|weight)|beta|clip_?range(_vf)?|alpha|tau
