@@ -20,16 +20,17 @@ from trainwreck.code.seek import CONVERSIONS, inputs, targets
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
+WHOLE, REAL = (
+    r"\b(?:torch\.)?(?:cuda\.)?(?:Long|Int|Byte|Bool)(?:Tensor)?\b",
+    r"\b(?:torch\.)?(?:cuda\.)?(?:Float|Double|Half)(?:Tensor)?\b",
+)
 SURFACES = (
-    r"expected scalar type (Long|Int) but found (Float|Double|Half|Int)",
-    r"expected scalar type (Float|Double|Half) but found (Long|Int|Byte|Bool)",
-    r"Found dtype (Long|Int|Bool|Byte) but expected (Float|Double)",
-    r'"(nll_loss|host_softmax|mse|binary_cross_entropy|log_softmax|mean|std|normal)\w*" not implemented for',
-    r"result type (Float|Double) can't be cast to the desired output type",
-    r"Expected tensor for argument #\d 'indices'",
-    r"same dtype, but got:? (Long|Int|Float and Long|Float and Int|Byte)",
+    rf"(?:dtype|scalar type|type|tensor).*{WHOLE}.*{REAL}",
+    rf"(?:dtype|scalar type|type|tensor).*{REAL}.*{WHOLE}",
+    r"not implemented for '(Long|Int|Float|Byte|Bool|Short)'",
+    r"can't be cast to the desired output type",
     r"Expected floating point type for target with class probabilities",
-    r"Can only calculate the mean of|could not infer output dtype|Expected object of scalar type",
+    r"Can only calculate the mean of|could not infer output dtype",
 )
 ERROR = "RuntimeError: expected scalar type Long but found Float"
 BAD = """
@@ -58,9 +59,7 @@ INTEGERS = re.compile(r"\bu?int\d*\b|\blong\b|LongTensor|IntTensor|\.long\b", re
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
-    found_float = bool(
-        re.search(r"found (Float|Double|Half)|but got (\w+\.)*(cuda)?FloatTensor|for 'Float'", surface.message)
-    )
+    found_float = bool(re.search(rf"(?:found|got) {REAL}|for 'Float'", surface.message))
     wrong = FLOATS if found_float or ("nll_loss" in surface.message and "Int" not in surface.message) else INTEGERS
     asked = targets(project, surface) or inputs(project, surface)
     if "indices" in surface.message:

@@ -1,0 +1,55 @@
+"""The Trainer removed columns that the collator or the model's own code needs.
+
+What: ``remove_unused_columns`` is on by default; only columns that ``forward`` names survive.
+Why it matters: the collator misses its keys, or nothing is left at all.
+When it is fine: where the names of the columns are those of ``forward``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.project import Project
+from trainwreck.code.rule import guess
+from trainwreck.code.seek import keyword_place, trainers, training_arguments
+from trainwreck.code.surface import Surface
+from trainwreck.code.values import is_false
+from trainwreck.core.evidence import Evidence
+
+SURFACES = (
+    r"No columns in the dataset match the model's forward",
+    r"KeyError",
+    r"missing \d+ required positional argument",
+    r"IndexError: Invalid key|index \d+ is out of bounds for size 0",
+    r"should provide an encoding|must provide|You have to specify",
+)
+ERROR = "KeyError: 'pixels'"
+BAD = """
+from transformers import Trainer, TrainingArguments
+def collate(rows):
+    return {"x": [r["pixels"] for r in rows]}  # fails
+def main(model, data):
+    args = TrainingArguments(output_dir="out")  # expect
+    Trainer(model=model, args=args, train_dataset=data, data_collator=collate).train()
+"""
+GOOD = """
+from transformers import Trainer, TrainingArguments
+def collate(rows):
+    return {"x": [r["pixels"] for r in rows]}  # fails
+def main(model, data):
+    args = TrainingArguments(output_dir="out", remove_unused_columns=False)
+    Trainer(model=model, args=args, train_dataset=data, data_collator=collate).train()
+"""
+
+
+def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
+    if not trainers(project):
+        return
+    for call in training_arguments(project):
+        if call.argument("remove_unused_columns") is None and not call.open_ended:
+            yield guess(__name__, call, "remove_unused_columns is not given, so it is on")
+            return
+        place = keyword_place(call, "remove_unused_columns")
+        if place is not None and not is_false(call.argument("remove_unused_columns")):
+            yield guess(__name__, place, "columns are removed because of this")
+            return

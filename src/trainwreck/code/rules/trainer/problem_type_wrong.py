@@ -1,0 +1,50 @@
+"""``problem_type`` of a sequence classifier does not fit its labels.
+
+What: "multi_label_classification" with class indices, or "single_label_classification" with one column per label.
+Why it matters: the model computes another loss, which refuses the shape or type of the labels.
+When it is fine: where labels are floats of shape (N, C) for multi-label, integers of shape (N,) for single-label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.project import Project
+from trainwreck.code.rule import guess
+from trainwreck.code.surface import Surface
+from trainwreck.core.evidence import Evidence
+
+SURFACES = (
+    r"Target size \(torch\.Size|must be the same as input size|Using a target size",
+    r"result type Float can't be cast|Found dtype (Long|Int) but expected Float|expected scalar type",
+    r"multi-target not supported|Expected input batch_size|Expected floating point type for target",
+)
+ERROR = "ValueError: Target size (torch.Size([16])) must be the same as input size (torch.Size([16, 4]))"
+BAD = """
+from transformers import BertConfig, BertForSequenceClassification, Trainer
+def main(args, data):
+    config = BertConfig(num_labels=4, problem_type="multi_label_classification")  # expect
+    trainer = Trainer(model=BertForSequenceClassification(config), args=args, train_dataset=data)
+    trainer.train()  # fails
+"""
+GOOD = """
+from transformers import BertConfig, BertForSequenceClassification, Trainer
+def main(args, data):
+    trainer = Trainer(model=BertForSequenceClassification(BertConfig(num_labels=4)), args=args, train_dataset=data)
+    trainer.train()  # fails
+"""
+
+
+def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
+    for calls in project.calls_by_name.values():
+        for call in calls:
+            for item in call.node.keywords:
+                if item.arg == "problem_type":
+                    yield guess(__name__, (item, call.scope), "problem_type is set here")
+                    return
+    for walked in project.walked.values():
+        for scope in walked.scopes:
+            for name, bindings in scope.bindings.items():
+                if name.endswith(".problem_type"):
+                    yield guess(__name__, (bindings[0].node, scope), "problem_type is set here")
+                    return
