@@ -1,4 +1,8 @@
-"""Signs over curves. One module per family; each has ``FAMILY`` and ``find(run) -> Iterator[Evidence]``."""
+"""Signs over curves and events. One module per family; each has ``FAMILY`` and ``find(view) -> Iterator[Evidence]``.
+
+Modules in ``WITHOUT_CURVES`` look at events, the outcome and the length only, so that numpy stays out of memory while
+there is nothing to compute.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,27 @@ from functools import cache
 
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.run import Run
+from trainwreck.runs.signs._curve import View
 
-Finder = Callable[[Run], Iterator[Evidence]]
+Finder = Callable[[View], Iterator[Evidence]]
+
+WITHOUT_CURVES = ("log",)
 
 
 @cache
-def _finders() -> tuple[Finder, ...]:
+def _finders(curves: bool) -> tuple[Finder, ...]:
     names = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
-    return tuple(importlib.import_module(f"{__name__}.{name}").find for name in names)
+    chosen = [n for n in names if curves or n in WITHOUT_CURVES]
+    return tuple(importlib.import_module(f"{__name__}.{name}").find for name in chosen)
 
 
 def sightings(runs: Sequence[Run]) -> list[Evidence]:
     """All signs of all runs. Of several attempts at one run the last is judged; earlier ones are only counted."""
-    return [
-        replace(item, attempt=run.attempt)
-        for run in runs
-        if run.attempt == run.of_attempts
-        for finder in _finders()
-        for item in finder(run)
-    ]
+    found = []
+    for run in runs:
+        if run.attempt != run.of_attempts:
+            continue
+        view = View(run)
+        for finder in _finders(any(len(s) > 0 for s in run.series.values())):
+            found += [replace(item, attempt=run.attempt) for item in finder(view)]
+    return found

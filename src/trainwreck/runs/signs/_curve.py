@@ -1,0 +1,292 @@
+"""What all signs look at: a series reduced to a bounded number of points, with its levels and its noise.
+
+A sign never looks at raw points alone: ``Curve`` offers levels (medians over stretches), a noise estimate and spikes,
+all of which are the same for a run logged every step and one logged every hundred, and for a loss in other units.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from trainwreck.core.evidence import Evidence, EvidenceClass, Where
+from trainwreck.core.run import Run, Series
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+MAX_POINTS = 2000
+"""A longer series is reduced to this many buckets; a spike of one point survives as the bucket's extreme."""
+SPIKE_WINDOW = 31
+"""Points of the running median that a spike stands out from: enough to outvote a spike of ten points (a judgement)."""
+MAD_TO_SD = 1.4826
+"""Median absolute deviation to standard deviation of a normal distribution (definition)."""
+
+
+class Curve:
+    """One series, finite points only, at most ``MAX_POINTS`` of them. Immutable; quantities are computed on demand."""
+
+    def __init__(self, series: Series) -> None:
+        import numpy as np
+
+        self.series = series
+        raw = np.frombuffer(series.values, dtype=np.float64) if len(series) else np.zeros(0)
+        self.raw: Floats = raw
+        self.finite: Any = np.isfinite(raw)
+        self.index: Any = np.flatnonzero(self.finite)
+        values = np.clip(raw[self.index], -1e300, 1e300)
+        count = len(values)
+        if count > MAX_POINTS:
+            size = math.ceil(count / MAX_POINTS)
+            whole = count // size * size
+            parts = values[:whole].reshape(-1, size)
+            self.v: Floats = np.median(parts, axis=1)
+            best = parts.argmax(axis=1)
+            self.top: Floats = parts.max(axis=1)
+            self.low: Floats = parts.min(axis=1)
+            self.at: Any = self.index[np.arange(len(parts)) * size + best]
+            self.size = size
+        else:
+            self.v = self.top = self.low = values
+            self.at = self.index
+            self.size = 1
+
+    @property
+    def name(self) -> str:
+        return self.series.name
+
+    @property
+    def n(self) -> int:
+        """Points after the reduction."""
+        return len(self.v)
+
+    @property
+    def count(self) -> int:
+        """Points as logged, non-finite ones included."""
+        return len(self.raw)
+
+    def where(self, place: int) -> Where:
+        """The place of reduced point ``place`` (negative counts from the end)."""
+        return self.series.where(int(self.at[place]))
+
+    def step(self, place: int) -> float:
+        return float(self.series.steps[int(self.at[place])])
+
+    @cached_property
+    def start(self) -> float:
+        """Level at the beginning: median of the first 5% of the points, of the first alone below forty."""
+        import numpy as np
+
+        return float(np.median(self.v[: max(1, self.n // 20)])) if self.n else math.nan
+
+    @cached_property
+    def end(self) -> float:
+        """Level at the end: median of the last tenth, at least three points where there are ten."""
+        import numpy as np
+
+        width = max(3, self.n // 10) if self.n >= 10 else min(self.n, 2 if self.n >= 6 else 1)
+        return float(np.median(self.v[-width:])) if self.n else math.nan
+
+    def level(self, first: float, last: float) -> float:
+        """Median of the points between two fractions (0..1) of the series."""
+        import numpy as np
+
+        low = min(int(first * self.n), self.n - 1)
+        high = max(low + 1, math.ceil(last * self.n))
+        return float(np.median(self.v[low:high])) if self.n else math.nan
+
+    def blocks(self, number: int = 10) -> Floats:
+        """Medians of ``number`` equal stretches (fewer where there are fewer points)."""
+        import numpy as np
+
+        parts = np.array_split(self.v, min(number, self.n)) if self.n else []
+        return np.array([float(np.median(part)) for part in parts])
+
+    @cached_property
+    def median(self) -> float:
+        import numpy as np
+
+        return float(np.median(self.v)) if self.n else math.nan
+
+    @cached_property
+    def noise(self) -> float:
+        """Standard deviation of the point-to-point scatter, from the median absolute difference of neighbours."""
+        import numpy as np
+
+        if self.n < 3:
+            return 0.0
+        return float(np.median(np.abs(np.diff(self.v))) * MAD_TO_SD / math.sqrt(2))
+
+    @cached_property
+    def scatter(self) -> float:
+        """Robust standard deviation around the running median."""
+        import numpy as np
+
+        rest = self.v - self.smooth
+        return float(np.median(np.abs(rest - np.median(rest))) * MAD_TO_SD) if self.n else 0.0
+
+    @cached_property
+    def smooth(self) -> Floats:
+        """Running median over ``SPIKE_WINDOW`` points, or a third of a short series."""
+        import numpy as np
+        from numpy.lib.stride_tricks import sliding_window_view
+
+        window = min(SPIKE_WINDOW, max(3, self.n // 3)) | 1
+        if self.n < window:
+            return np.full(self.n, self.median)
+        half = window // 2
+        inner = np.median(sliding_window_view(self.v, window), axis=1)
+        return np.concatenate([np.full(half, inner[0]), inner, np.full(half, inner[-1])])
+
+    @cached_property
+    def lowest(self) -> int:
+        """Place of the smallest smoothed value."""
+        return int(self.smooth.argmin()) if self.n else 0
+
+    def spikes(self, factor: float, sigmas: float = 10.0, skip: float = 0.02) -> list[int]:
+        """Places (one a spike) where the curve stands ``factor`` times and ``sigmas`` scatters over its running median.
+
+        The first ``skip`` of the points (at least two) is left out: warm-up is no spike. Only for positive levels.
+        """
+        import numpy as np
+
+        if self.n < 8:
+            return []
+        base = np.maximum(self.smooth, 0)
+        floor = max(self.scatter, 1e-12 * abs(self.median))
+        high = (self.top > factor * base) & (self.top > base + sigmas * floor) & (base > 0)
+        high[: max(2, int(skip * self.n))] = False
+        places = np.flatnonzero(high)
+        if not len(places):
+            return []
+        groups = np.split(places, np.flatnonzero(np.diff(places) > max(2, self.n // 200)) + 1)
+        return [int(g[self.top[g].argmax()]) for g in groups]
+
+    def flat(self, first: float = 0.0, last: float = 1.0, *, within: float = 0.01) -> bool:
+        """True if the levels of this stretch stay within ``within`` (relative) of their median."""
+        import numpy as np
+
+        part = self.v[int(first * self.n) : max(1, math.ceil(last * self.n))]
+        if len(part) < 4:
+            return False
+        middle = float(np.median(part))
+        groups = np.array([float(np.mean(p)) for p in np.array_split(part, min(5, len(part) // 2))])
+        return bool(np.ptp(groups) <= within * abs(middle))
+
+
+class View:
+    """One run as the signs see it: curves by role, made once, and what kind of training it is."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._curves: dict[str, Curve] = {}
+
+    def curve(self, series: Series) -> Curve:
+        if series.name not in self._curves:
+            self._curves[series.name] = Curve(series)
+        return self._curves[series.name]
+
+    def all(self, *roles: str) -> list[Curve]:
+        """Curves with one of these roles that have at least one finite point."""
+        return [c for s in self.run.by_role(*roles) if len(s) and (c := self.curve(s)).n]
+
+    def named(self, pattern: str) -> list[Curve]:
+        """Curves whose name matches a regular expression (case ignored)."""
+        wanted = re.compile(pattern, re.IGNORECASE)
+        return [c for s in self.run.series.values() if len(s) and wanted.search(s.name) and (c := self.curve(s)).n]
+
+    @cached_property
+    def loss(self) -> Curve | None:
+        """The training loss that is judged: the one with most points."""
+        return next(iter(self.all("loss")), None)
+
+    @cached_property
+    def eval_loss(self) -> Curve | None:
+        return next(iter(self.all("eval-loss")), None)
+
+    @cached_property
+    def is_rl(self) -> bool:
+        """Rewards, a policy or a critic: the loss of such a run is no measure of progress."""
+        return any(s.role in _RL_ROLES for s in self.run.series.values())
+
+    @cached_property
+    def is_preference(self) -> bool:
+        """Preference optimisation or a reward model: a loss that starts at ln 2."""
+        return any(s.role in ("reward-chosen", "reward-margin", "reward-accuracy") for s in self.run.series.values())
+
+    @cached_property
+    def is_vae(self) -> bool:
+        names = " ".join(self.run.series).lower()
+        return bool(re.search(r"\bkld?\b|kl_?loss|kl_?div|[_/]kld?\b", names)) and bool(
+            re.search(r"recon|nll_loss|elbo|\bmse\b|\bbce\b", names)
+        )
+
+    @cached_property
+    def is_gan(self) -> bool:
+        roles = {s.role for s in self.run.series.values()}
+        return "generator-loss" in roles or "discriminator-loss" in roles
+
+    @cached_property
+    def is_diffusion(self) -> bool:
+        names = " ".join(self.run.series).lower()
+        return bool(re.search(r"loss_q[0-3]|\bvb\b|diffusion|ddpm|snr|\beps_|noise_(loss|mse)|denois", names)) or any(
+            re.search(r"diffusion|timesteps|noise_schedul", k.lower()) for k in self.run.settings
+        )
+
+    @cached_property
+    def span(self) -> tuple[float, float]:
+        """First and last step seen on any curve with a role (0, 0 if none)."""
+        ends = [(s.steps[0], s.steps[-1]) for s in self.run.series.values() if len(s)]
+        return (min(a for a, _ in ends), max(b for _, b in ends)) if ends else (0.0, 0.0)
+
+    def setting(self, *endings: str) -> float | None:
+        """The numeric value of the first setting whose key ends in one of these names (last dotted part)."""
+        for ending in endings:
+            for key, setting in self.run.settings.items():
+                number = isinstance(setting.value, (int, float)) and not isinstance(setting.value, bool)
+                if number and key.rsplit(".", 1)[-1].lower() == ending:
+                    return float(setting.value)
+        return None
+
+
+_RL_ROLES = frozenset(
+    (
+        "rl-loss",
+        "reward",
+        "value-loss",
+        "policy-loss",
+        "explained-variance",
+        "neg-entropy",
+        "advantage",
+        "clip-fraction",
+        "zero-spread",
+        "episode-length",
+        "action-std",
+    )
+)
+
+
+def seen(
+    sign: str, text: str, where: Where, value: Any = None, *, cls: EvidenceClass = "direct", end: float | None = None
+) -> Evidence:
+    """A sighting; numbers in it are plain Python ones."""
+    return Evidence(sign, cls, text, where, value, end=end)
+
+
+def show(value: float) -> str:
+    """A number for a sentence: four significant digits."""
+    return f"{value:.4g}"
+
+
+def at_step(curve: Curve, place: int) -> str:
+    """``step 120`` or ``epoch 3``."""
+    return (
+        f"{curve.series.unit} {show(curve.step(place))}"
+        if abs(curve.step(place)) < 1e4
+        else (f"{curve.series.unit} {curve.step(place):.0f}")
+    )

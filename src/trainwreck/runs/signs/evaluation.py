@@ -1,0 +1,162 @@
+"""What validation says against training: overfitting with onset, explosions, gaps, suspicious perfection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainwreck.core.evidence import Evidence
+from trainwreck.runs.signs._curve import Curve, View, at_step, seen, show
+
+FAMILY = "evaluation"
+MIN_EVALS = 4
+"""thresholds.tsv: three evaluations after the minimum tell overfitting (judgement), so at least four in all."""
+RISE = 1.08
+"""Rise of the validation loss over its minimum; a judgement above the usual wobble of a plateau."""
+GAP = 0.2
+"""thresholds.tsv: a generalisation gap above 20% relative (judgement; the seed calls below 5% healthy)."""
+EXPLODES = 5.0
+"""Times its best value; a judgement: overfitting alone rarely gets there without many epochs."""
+
+
+def find(view: View) -> Iterator[Evidence]:
+    """Signs over evaluation curves. Several validation terms are judged by their sum."""
+    total = _total(view)
+    if total is not None and float(total.low.min()) >= 0 and float(total.top.max()) <= 1 and _error_falls(view):
+        total = None
+    if total is not None and not view.is_rl and not view.is_gan:
+        yield from _against_training(view, total)
+        yield from _explodes(view, total)
+    yield from _near_zero(view)
+    yield from _scores(view)
+
+
+def _total(view: View) -> Curve | None:
+    """The validation loss, or the sum of its terms where only terms are logged at the same steps."""
+    from array import array
+
+    from trainwreck.core.run import Series
+
+    curves = view.all("eval-loss")
+    terms = view.all("eval-loss-term")
+    if curves or len(terms) < 2:
+        return next(iter([*curves, *terms]), None)
+    if any(c.count != terms[0].count for c in terms):
+        return terms[0]
+    values = [sum(row) for row in zip(*(c.series.values for c in terms), strict=True)]
+    first = terms[0].series
+    joined = Series(first.name, "eval-loss", first.unit, first.steps, array("d", values), first.path, first.lines)
+    return Curve(joined)
+
+
+def _error_falls(view: View) -> bool:
+    """A validation error (mse, wer …) falls to less than half: a "loss" that rises beside it is another quantity."""
+    from trainwreck.runs.roles import lower_is_better
+
+    return any(c.end < 0.5 * c.start for c in view.all("eval-metric") if lower_is_better(c.name) and c.n >= MIN_EVALS)
+
+
+def _score(view: View) -> Curve | None:
+    wanted = r"acc|f1|auc|map|r2|iou|dice|recall|precision|bleu|rouge|reward|top1"
+    found = [c for c in view.all("eval-metric") if re.search(wanted, c.name.lower())]
+    return max(found, key=lambda c: c.n, default=None)
+
+
+def _train_level(view: View, step: float) -> tuple[float, float] | None:
+    """Training loss about ``step`` and at the end."""
+    import numpy as np
+
+    loss = view.loss
+    if loss is None or loss.n < 3:
+        return None
+    steps = np.array([loss.step(i) for i in range(loss.n)])
+    place = int(np.searchsorted(steps, step))
+    width = max(1, loss.n // 20)
+    part = loss.v[max(0, place - width) : max(1, min(loss.n, place + width))]
+    return (float(np.median(part)), loss.end) if len(part) else None
+
+
+def _against_training(view: View, total: Curve) -> Iterator[Evidence]:
+    if total.n < MIN_EVALS:
+        return
+    values = total.smooth if total.n >= 12 else total.v
+    best = int(values.argmin())
+    lowest = float(values[best])
+    after = total.n - 1 - best
+    end = total.end if total.n >= 8 else float(total.v[-1])
+    score = _score(view)
+    improving = (
+        score is not None and score.n >= 4 and score.end >= 0.98 * float(score.v.max()) and score.end > score.v[0]
+    )
+    need = RISE if not improving else 1.5
+    rising = after >= max(2, total.n // 10) and lowest > 0 and end > need * lowest and end - lowest > 3 * total.noise
+    levels = _train_level(view, total.step(best))
+    falls = levels is None or levels[1] < 0.97 * levels[0]
+    if rising and falls and levels is not None and levels[0] > 0:
+        text = (
+            f"{total.name} is lowest at {at_step(total, best)} ({show(lowest)}) and rises to {show(end)}, while the "
+            f"training loss falls from {show(levels[0])} to {show(levels[1])}"
+        )
+        value = {"onset": total.step(best), "best": lowest, "end": end}
+        yield seen("eval-loss-rises-train-falls", text, total.where(best), value, end=total.step(-1))
+        if levels[1] < 0.2 * end:
+            text = f"the training loss ends at {show(levels[1])}, the validation loss at {show(end)}"
+            yield seen("train-val-gap", text, total.where(-1), end / max(levels[1], 1e-12), cls="circumstantial")
+    elif rising:
+        text = f"{total.name} rises from {show(lowest)} at {at_step(total, best)} to {show(end)}"
+        yield seen("eval-loss-rises", text, total.where(best), end / lowest, cls="circumstantial", end=total.step(-1))
+    elif levels is not None and 0 < levels[1] < 0.3 * end and levels[1] < 0.5 * levels[0] and total.n >= MIN_EVALS:
+        text = f"the training loss ends at {show(levels[1])}, the validation loss at {show(end)}"
+        yield seen("train-val-gap", text, total.where(-1), end / levels[1], cls="circumstantial")
+    if levels is not None and total.n >= MIN_EVALS and 0 < end < 0.5 * levels[1]:
+        text = f"the validation loss ends at {show(end)}, less than half the training loss {show(levels[1])}"
+        yield seen("val-better-than-train", text, total.where(-1), end / levels[1], cls="inferred")
+
+
+def _explodes(view: View, total: Curve) -> Iterator[Evidence]:
+    if total.n < 3 or (total.v <= 0).all():
+        return
+    for place in range(1, total.n):
+        best = float(total.v[:place].min())
+        top = float(total.top[place])
+        if best > 0 and top > EXPLODES * best and top > 1.5 * float(total.v[0]) and top - best > 8 * total.noise:
+            text = (
+                f"{total.name} jumps to {show(top)} at {at_step(total, place)}; its best value before is {show(best)}"
+            )
+            yield seen("val-loss-explodes", text, total.where(place), top / best)
+            return
+    rise = total.end / float(total.v.min()) if float(total.v.min()) > 0 else 0.0
+    if total.n >= MIN_EVALS and rise > 3.0 and total.end > 1.2 * float(total.v[0]):
+        place = int(total.v.argmin())
+        text = f"{total.name} grows to {show(rise)} times its best value {show(float(total.v[place]))}"
+        yield seen("val-loss-explodes", text, total.where(place), rise, end=total.step(-1))
+
+
+def _near_zero(view: View) -> Iterator[Evidence]:
+    """Training loss close to zero with nothing to compare it with, or far below any entropy of natural data."""
+    loss = view.loss
+    if loss is None or view.is_rl or view.is_gan or view.is_diffusion or loss.n < 5 or (loss.v < 0).any():
+        return
+    has_eval = bool(view.all("eval-loss", "eval-metric"))
+    if 0 < loss.end < 0.02 and loss.start > 0.3 and loss.end < 0.02 * loss.start and not has_eval:
+        text = f"{loss.name} ends at {show(loss.end)} and no evaluation is logged"
+        yield seen("train-loss-near-zero-no-eval", text, loss.where(-1), loss.end, cls="circumstantial")
+    total = view.eval_loss
+    if total is not None and total.n >= 2 and 0 < total.end < 0.02 and 0 < loss.end < 0.02 and loss.start > 2.0:
+        text = f"training and validation loss both end near zero ({show(loss.end)} and {show(total.end)})"
+        yield seen("loss-suspiciously-low", text, total.where(-1), total.end, cls="circumstantial")
+
+
+def _scores(view: View) -> Iterator[Evidence]:
+    """Scores: accuracy constant at a class share, gap between training and validation accuracy."""
+    accuracies = [c for c in view.all("eval-metric") if re.search(r"acc", c.name.lower())]
+    train = [c for c in view.all("metric") if re.search(r"acc", c.name.lower())]
+    for curve in accuracies[:1]:
+        if curve.n >= MIN_EVALS and 0.05 < curve.median < 0.995 and float(curve.v.max() - curve.v.min()) < 1e-9:
+            text = f"{curve.name} is exactly {show(curve.median)} at all {curve.n} evaluations"
+            yield seen("eval-metric-constant", text, curve.where(0), curve.median)
+        for other in train[:1]:
+            gap = other.end - curve.end
+            if curve.n >= MIN_EVALS and other.n >= MIN_EVALS and other.end <= 1.0001 and gap > 0.15 and other.end > 0.9:
+                text = f"{other.name} ends at {other.end:.3f}, {curve.name} at {curve.end:.3f}"
+                yield seen("train-val-accuracy-gap", text, curve.where(-1), gap, cls="circumstantial")
