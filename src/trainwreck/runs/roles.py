@@ -4,13 +4,14 @@
 ``…_test``) a role gets the prefix ``eval-``.
 
 What is optimised
-    ``loss`` (training), ``eval-loss``, ``loss-term`` / ``eval-loss-term`` (a component), ``rl-loss`` (the total loss of a
+    ``loss`` (training), ``eval-loss``, ``loss-term`` / ``eval-loss-term`` (a component), ``rl-loss`` (the total of a
     run with rewards or a policy: no learning signal of its own, may rise, may start at 0), ``policy-loss``,
     ``value-loss``, ``generator-loss``, ``discriminator-loss``, ``gradient-penalty``
 How good it is
-    ``metric`` / ``eval-metric`` (higher is better unless ``lower_is_better(name)``), ``perplexity``, ``eval-perplexity``
+    ``metric`` / ``eval-metric`` (higher is better unless ``lower_is_better(name)``), ``perplexity`` /
+    ``eval-perplexity``
 Optimisation
-    ``lr``, ``grad-norm``, ``grad-norm-term`` (of one layer), ``loss-scale``, ``skipped`` (skipped steps), ``nan-count``,
+    ``lr``, ``grad-norm``, ``grad-norm-term`` (of one layer), ``loss-scale``, ``skipped`` (steps), ``nan-count``,
     ``weight-norm``, ``weight-norm-term``, ``update-ratio``, ``coefficient`` (beta, entropy or KL weight, clip range …)
 Reinforcement learning and preference training
     ``reward`` / ``eval-reward``, ``reward-term`` (one reward function), ``reward-std``, ``reward-term-std``,

@@ -19,8 +19,11 @@ __all__ = ["Chart", "RunSightings", "charts", "witness"]
 
 @dataclass
 class RunSightings:
-    """What the artefacts show. ``observed`` are the roles and artefacts that were there to be seen; ``structured`` names
-    the sources that are metrics or configuration through and through, so that nobody looks for errors in them."""
+    """What the artefacts show.
+
+    ``observed`` are the roles and artefacts that were there to be seen; ``structured`` names the sources that are
+    metrics, configuration or data through and through, so that nobody looks for errors in them.
+    """
 
     runs: Sequence[Run] = ()
     evidence: Sequence[Evidence] = ()
@@ -30,14 +33,16 @@ class RunSightings:
 
 
 def witness(sources: Sequence[Source]) -> RunSightings:
-    """Runs and signs from ``sources``. A source that a reader fails on becomes an ``Unreadable``, never an exception."""
+    """Runs and signs from ``sources``. A source that a reader fails on becomes ``Unreadable``, never an exception."""
     parts: list[Run] = []
     unreadable: list[Unreadable] = []
     structured: set[str] = set()
     for source in sources:
         reader = readers.reader_for(source)
         if reader is None:
-            if source.is_binary:
+            if readers.is_data(source):
+                structured.add(source.name)
+            elif source.is_binary:
                 reason = "binary content of an unknown kind; give a text log or a known metrics format"
                 unreadable.append(Unreadable(source.name, reason))
             continue
@@ -48,12 +53,13 @@ def witness(sources: Sequence[Source]) -> RunSightings:
             unreadable.append(Unreadable(source.name, text))
             continue
         parts += found
-        if reader.STRUCTURED and found:
+        if reader.STRUCTURED and (found or readers.is_data(source)):
             structured.add(source.name)
     runs = assemble(parts)
+    settings = any(part.settings for part in parts)
     observed = {s.role for run in runs for s in run.series.values() if s.role and len(s)}
     observed |= {"metrics"} if observed else set()
-    observed |= {"config"} if any(run.settings for run in runs) else set()
+    observed |= {"config"} if settings else set()
     return RunSightings(runs, sightings(runs), frozenset(observed), unreadable, frozenset(structured))
 
 
