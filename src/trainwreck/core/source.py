@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 HEAD_BYTES = 65_536
 CHUNK_BYTES = 1 << 20
@@ -21,8 +21,7 @@ MAX_LINE_CHARS = 1 << 16
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of text without its end, ANSI codes removed. ``number`` counts from 1 the lines ended by LF."""
 
     number: int

@@ -115,7 +115,7 @@ EVENTS: tuple[EventRule, ...] = (
     _rule("lr-reduced", r"reduc(?:ing|ed) (?:the )?(?:learning rate|lr)(?:.{0,40}? to " + _NUMBER + ")?", None, _I),
     _rule("resumed", r"\bresum(?:ed|ing)\b(?! (?:False|None)).{0,60}?(?:(?:step|iteration|epoch|iter)\D{0,3}(\d+))?\s*$"
           r"|\bresum(?:ed|ing) (?:training |run )?(?:at|from)\b.{0,80}?(?:(?:step|iteration|epoch)\D{0,3}(\d+))?"
-          r"|Continuing training from (?:checkpoint|global step|epoch)(?: (\d+))?|[Ww]ill skip the first \d+ epochs"
+          r"|\bcontinuing (?:training )?from (?!scratch)(?:\w+ ){0,3}(?:checkpoint|global step|epoch|saved|step)\w*(?: (\d+))?|[Ww]ill skip the first \d+ epochs"
           r"|successfully loaded checkpoint from .{0,200}? at iteration (\d+)|[Rr]estor(?:ed|ing) (?:all )?(?:states )?from (?:the )?"
           r"checkpoint|Loaded checkpoint .{0,120}?(?:(?:step|iteration|epoch|updates)\D{0,3}(\d+))", None, _I),
     _rule("checkpoint-saved", r"Saving (?:model )?checkpoint|Saved (?:model |best |)?(?:checkpoint|model)|saved at step (\d+)"

@@ -1,0 +1,394 @@
+"""Decide, once per shape of line, which of its numbers are steps, totals and metrics.
+
+The skeleton of a line is its words with ``N`` for each number. Where a step stands is told by ``ANCHORS`` (line grammars as
+data: groups are numbers of the skeleton); every other number that has a name before it is a metric.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from trainwreck.runs.console import words as w
+from trainwreck.runs.console.text import prefix_numbers
+
+N = w.N
+
+
+class Point(NamedTuple):
+    """One metric of a line: which number, under what name, times what."""
+
+    at: int
+    name: str
+    scale: float
+
+
+@dataclass(slots=True)
+class Plan:
+    """What the numbers of a line of this shape are. Indices count the numbers of the whole line; None: not there.
+
+    ``step``/``epoch`` with their totals; ``key`` names the counter; ``points`` are the metrics. ``bar``: the counter is a
+    progress bar. ``lead``: the step is a bare number at the start, to be believed only if it keeps rising. ``summary``: a closing
+    line. ``aside``: a line that tells something beside the curve. ``phase``: "", "val" or "test". ``label``: other words that
+    open the line and tell it from similar ones.
+    """
+
+    points: tuple[Point, ...] = ()
+    step: int | None = None
+    step_total: int | None = None
+    epoch: int | None = None
+    epoch_total: int | None = None
+    fixed_step: float | None = None
+    fixed_epoch: float | None = None
+    key: str = ""
+    bar: bool = False
+    lead: bool = False
+    keras: bool = False
+    summary: bool = False
+    aside: bool = False
+    phase: str = ""
+    label: str = ""
+    quoted: bool = False
+
+    @property
+    def closing(self) -> bool:
+        """True if the values are ends of the run."""
+        return self.summary and not self.keras
+
+    @property
+    def anchored(self) -> bool:
+        """True if the line says where in the run it stands."""
+        return not (self.step is None and self.epoch is None and self.fixed_step is None and self.fixed_epoch is None)
+
+
+_W = r"[\s:=#\[(]{0,6}"
+_OF = r"\s*(?:/|of|out of)\s*"
+
+
+def _anchor(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    return re.compile(pattern.replace("N", N).replace(" ", r"\s*"), flags)
+
+
+ANCHORS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("bracket", _anchor(r"^\W{0,4}\[ (?P<epoch>N) /(?P<epoch_total>N) [,;|:]? (?:iter|step|batch)?:? (?P<step>N) (?:/(?P<step_total>N) )?\]")),
+    ("bracket", _anchor(r"^\W{0,4}\[ (?P<epoch>N) [,:|] (?P<step>N) (?:/(?P<step_total>N) )?\]")),
+    ("tune", _anchor(r"^ (?P<epoch>N)\|(?P<step>N)\|(?=[a-z])")),
+    ("bar", _anchor(r"(?:epoch|ep)[\s:=\[]*(?P<epoch>N) (?:/(?P<epoch_total>N))?[\s\]:]*N%\|\| (?P<step>N)[kKM]?/(?P<step_total>N)")),
+    ("bar", _anchor(r"N%\|\| (?P<step>N)[kKM]?/(?P<step_total>N)")),
+    ("bar", _anchor(r"(?<![\w.])(?P<step>N)it \[N:")),
+    ("keras", _anchor(r"^[\s\b]*(?P<step>N) /(?:(?P<step_total>N)|unknown) (?:\[[=>.\-]*\]|[━╸╺\-]+|(?= -? N(?:ms|s|us)))")),
+    ("espnet", _anchor(r"(?P<epoch>N)epoch:\w+:N - (?P<step>N) batch:")),
+    ("espnet", _anchor(r"(?P<epoch>N)epoch(?: results)?:")),
+    ("mmcv", _anchor(r"\bepoch (?:\((?:train|val|test)\))? \[ (?P<epoch>N) \] \[ (?P<step>N) /(?P<step_total>N) ")),
+    ("mmcv", _anchor(r"\biter (?:\((?:train|val|test)\))? \[ (?P<step>N) /(?P<step_total>N) \]")),
+    ("eval-progress", _anchor(r"^\W{0,4}(?:test|val|valid|validation|eval|evaluation) ?[:\s] [\[(] (?P<step>N) /(?P<step_total>N)")),
+    ("boosting", _anchor(r"^\[(?P<step>N)\]\s+(?=[\w\-']+)")),
+    ("imagenet", _anchor(r"\b(?:epoch|train|test|val|valid)\w* ?: \[? (?P<epoch>N) \]? (?:/(?P<epoch_total>N) \]?)? [\[(] (?P<step>N) /(?P<step_total>N) ")),
+    ("composer", _anchor(r"\[(?P<key>batch|ba|step|iter|epoch|ep|sample)=(?P<step>N)/(?P<step_total>N)\]")),
+)
+"""Counters that a structure tells. ``N`` is a number, a blank any white space. Asked in order, before the named counters."""
+
+_TOTAL = re.compile(r"^\s*\]?\s*(?:/|of\b|out of\b)\s*$")
+_TIMES = tuple(
+    re.compile(p.replace("N", N))
+    for p in (
+        r"N:N:N(?:[.,]N)?", r"N:N<N:N(?::N)?", r"N:N<\?", r"\[N:N(?::N)?", r"<N:N(?::N)?", r"(?<![\w:\[])N:N(?![\w:.\]])",
+        r"N\s?(?:it/s|s/it|ms/step|s/step|us/step|s/epoch|ms/batch)", r"(?:eta|elapsed|remaining)\W*N(?:\W?N){0,3}", r"N days?,?", r"N%\|\|",
+        r"\(\s*N\s*%\s*\)", r"\(N/N\)(?=\s*$)", r"\bN-N-N\b", r"-\s+N(?:ms|s|us)(?=\s)", r"\(N s\)", r"\d\d?-\d\d[ T]N",
+    )
+)  # fmt: skip
+"""Times, rates and percentages of progress: numbers that are no metric of the model."""
+
+_FIXED = re.compile(r"(?<![a-z])(?P<kind>epoch|ep|step|iter|iteration)[_\-#]?0*(?P<at>\d{1,9})(?![\w.])", re.IGNORECASE)
+_LEAD = re.compile(rf"^\W{{0,6}}{N}[:,.|]?\s+\(?[^\W\d]")
+_NAMELESS = re.compile(rf"^\W{{0,3}}(?P<name>[A-Za-z][\w\-]{{0,30}})\W{{1,4}}{N}[\s:,|]+{N}\s*$")
+_STEP_RANK = {key: place for place, key in enumerate(w.STEP_KEYS)}
+_EPOCH_RANK = {key: place for place, key in enumerate(w.EPOCH_KEYS)}
+
+
+def learn(tokens: list[str]) -> Plan | None:
+    """The plan for lines of the shape of ``tokens``, None if no metric and no step is in them."""
+    numbers = tokens[1::2]
+    if not numbers:
+        return _header(tokens[0])
+    skip, message = prefix_numbers(tokens)
+    frags = tokens[0::2]
+    skeleton = _message_skeleton(tokens, skip, message)
+    plan = Plan()
+    used: set[int] = set()
+    end = _structure(skeleton, skip, plan, used)
+    for pattern in _TIMES:
+        for match in pattern.finditer(skeleton):
+            first = skip + skeleton.count(N, 0, match.start())
+            span = set(range(first, first + match.group().count(N)))
+            if plan.step not in span and plan.epoch not in span:
+                used |= span
+    named = _named(frags, numbers, skip, skeleton, used)
+    _counters(plan, named, frags, used, numbers)
+    _fixed(plan, message)
+    _lead(plan, skeleton, skip, numbers, used, named)
+    lead_words = skeleton.split(N, 1)[0] if end == 0 else skeleton[:end].split(N, 1)[0]
+    plan.quoted = bool(re.search(r"""["'][\w/ .@-]+["']\s*:""", message))
+    head = skeleton[: skeleton.find(N) if N in skeleton else None]
+    plan.summary = bool(w.SUMMARY.search(head) and not (plan.step is not None and not w.SUMMARY.match(head.strip(" =*-#>:.")))) and not plan.bar
+    if plan.epoch is not None and re.search(r"\bend\b|\bdone\b|\bfinished\b", head, re.IGNORECASE) and "epoch" in skeleton.lower():
+        plan.summary = False
+    plan.aside = bool(w.ASIDE.search(head)) and not plan.quoted and not plan.bar
+    _points(plan, named, used, lead_words, skeleton)
+    if not plan.points and not plan.anchored:
+        return None
+    return plan
+
+
+def _message_skeleton(tokens: list[str], skip: int, message: str) -> str:
+    """The message with ``N`` for its numbers. Numbers cut by the prefix stay as they are."""
+    parts = [token if index % 2 == 0 else N for index, token in enumerate(tokens)]
+    skeleton = "".join(parts[2 * skip :])
+    plain = "".join(tokens[2 * skip :])
+    drop = len(plain) - len(message)
+    return skeleton[drop:] if 0 <= drop <= len(parts[2 * skip]) else skeleton
+
+
+def _structure(skeleton: str, skip: int, plan: Plan, used: set[int]) -> int:
+    """Fill the counters that the structure of the line tells; returns where the structure begins (0 if none)."""
+    for kind, pattern in ANCHORS:
+        match = pattern.search(skeleton)
+        if match is None:
+            continue
+        groups = match.groupdict()
+        key = groups.pop("key", None)
+        for name in groups:
+            if groups[name] is not None:
+                index = skip + skeleton.count(N, 0, match.start(name))
+                setattr(plan, name, index)
+        first = skip + skeleton.count(N, 0, match.start())
+        used |= set(range(first, first + match.group().count(N)))
+        if key in ("epoch", "ep"):
+            plan.epoch, plan.epoch_total, plan.step, plan.step_total = plan.step, plan.step_total, None, None
+        plan.key, plan.bar, plan.keras = kind, kind == "bar", kind == "keras"
+        return match.start()
+    return 0
+
+
+class _Named(NamedTuple):
+    at: int
+    key: str
+    explicit: bool
+    scale: float
+    before: str
+
+
+def _named(frags: list[str], numbers: list[str], skip: int, skeleton: str, used: set[int]) -> list[_Named]:
+    """Every unused number that has a name before it and nothing glued to it behind."""
+    found = []
+    parts = skeleton.split(N)
+    for index in range(skip, len(numbers)):
+        if index in used:
+            continue
+        before = parts[index - skip] if index - skip < len(parts) else frags[index]
+        unit = w.UNIT.match(frags[index + 1])
+        if unit is None:
+            continue
+        if index > skip:
+            glued = w.UNIT.match(before)
+            before = before[glued.end() :] if glued and glued.end() else before
+        name = key_of(before)
+        if name is None:
+            continue
+        big = unit.group("big")
+        scale = 0.01 if unit.group("scale") else {"k": 1e3, "K": 1e3, "M": 1e6}.get(big or "", 1.0)
+        found.append(_Named(index, name[0], name[1], scale, before))
+    return found
+
+
+def key_of(before: str) -> tuple[str, bool] | None:
+    """The name that ends ``before`` and whether a separator says that it is one; None if there is none."""
+    text = w.WRAP.sub("", before[-240:])
+    norm = _NORM.search(text)
+    if norm is not None:
+        return norm.group(1), False
+    separator = w.SEPARATOR.search(text)
+    if separator is None:
+        return None
+    explicit = separator.group("explicit") is not None
+    text = text[: separator.start()]
+    if explicit and text.endswith(("'", '"')):
+        quote = text[-1]
+        start = text.rfind(quote, 0, -1)
+        key = text[start + 1 : -1].strip()
+        return (key, True) if start >= 0 and key and key[0].isalpha() and len(key) <= 100 else None
+    key = w.SEGMENT.split(text)[-1].strip(" -*>#=~.<…!?·")
+    if key[:1] == "(" and key[1:].lower() in _ASIDES:
+        return None
+    key = key.lstrip("([{<") if key.count("(") + key.count("[") > key.count(")") + key.count("]") else key
+    key = _FRONT.sub("", key).strip()
+    if len(key.split()) > 3 and not explicit and _counter_rank(key.split()[-1]):
+        key = key.split()[-1]
+    if not key or len(key) > 60 or not w.KEY.match(key):
+        return None
+    if len(key.split()) > (6 if explicit else 3):
+        return None
+    if (key.count("(") != key.count(")") or key.count("[") != key.count("]")):
+        return None
+    if _bare(key.split()[-1]) in _STOP:
+        return None
+    return key, explicit
+
+
+_NORM = re.compile(r"(?<![\w|])(\|\w+\|)\s*$")
+_ASIDES = frozenset({"avg", "mean", "smoothed", "best", "ema", "running", "max", "min", "std", "was", "smooth", "average", "median", "±"})
+_FRONT = re.compile(r"^(?:[^\w|%(λ]+|(?:rank|epoch|step|iter|ep)[_\-#]?\d+[\s:,|\-]*)+", re.IGNORECASE)
+_STOP = frozenset({"from", "to", "than", "in", "at", "for", "and", "or", "by", "of", "with", "after", "the", "a", "is", "was", "on", "using"})
+
+
+def _bare(key: str) -> str:
+    """``key`` as the tables of counters write it."""
+    return re.sub(r"[_ ]+", " ", key.strip().lower().removeprefix("train/").removeprefix("trainer/")).strip()
+
+
+_STEPS = {_bare(k): place for k, place in _STEP_RANK.items()}
+_EPOCHS = {_bare(k): place for k, place in _EPOCH_RANK.items()}
+
+
+def _counter_rank(key: str) -> tuple[str, int] | None:
+    """("step" or "epoch", rank) if ``key`` names a counter. Of several words the last counts ("saved at step")."""
+    bare = _bare(key)
+    last = bare.rsplit(" ", 1)[-1].rsplit("/", 1)[-1].rsplit("[", 1)[-1].rsplit("(", 1)[-1]
+    for kind, table in (("step", _STEPS), ("epoch", _EPOCHS)):
+        if bare in table:
+            return kind, table[bare]
+        if last in table and len(last) > 2 and not re.search(r"\b(?:per|of|number|num|max|total|warmup|best|every|log)\b", bare):
+            return kind, table[last]
+    return None
+
+
+def _counters(plan: Plan, named: list[_Named], frags: list[str], used: set[int], numbers: list[str]) -> None:
+    """Fill the counters that are named, the most global ones, and mark them and their totals as used."""
+    best: dict[str, tuple[int, int]] = {}
+    for item in named:
+        found = _counter_rank(item.key)
+        if found is None or not _whole(numbers[item.at], found[0]):
+            continue
+        if len(item.key) == 1 and not (item.explicit and item.at == named[0].at):
+            continue
+        kind, rank = found
+        used.add(item.at)
+        if (plan.step if kind == "step" else plan.epoch) is not None:
+            continue
+        if kind not in best or rank < best[kind][0]:
+            best[kind] = (rank, item.at)
+            if kind == "step":
+                plan.key = plan.key or _canonical(item.key)
+    for kind, (_, index) in best.items():
+        total = index + 1 if index + 1 < len(numbers) and _TOTAL.match(frags[index + 1]) else None
+        if kind == "step":
+            plan.step, plan.step_total = index, total
+        else:
+            plan.epoch, plan.epoch_total = index, total
+        if total is not None:
+            used.add(total)
+    if plan.epoch is not None and plan.step is None:
+        index = (plan.epoch_total or plan.epoch) + 1
+        # "Epoch: 3 [640/60000 (1%)]": the bracket after an epoch is a place inside of it.
+        if index + 1 < len(numbers) and re.match(r"^\s*\]?\s*[\[(]\s*$", frags[index]) and _TOTAL.match(frags[index + 1]):
+            plan.step, plan.step_total = index, index + 1
+            used |= {index, index + 1}
+
+
+def _canonical(key: str) -> str:
+    """The counter that ``key`` names, so that "saved at step" and "step" are one."""
+    bare = _bare(key)
+    return bare if bare in _STEPS or bare in _EPOCHS else bare.rsplit(" ", 1)[-1]
+
+
+def _whole(number: str, kind: str) -> bool:
+    if kind == "epoch":
+        return number[:1] != "-" and number[-1:].isdigit()
+    return number.replace(",", "").isdigit()
+
+
+def _fixed(plan: Plan, message: str) -> None:
+    """Counters glued to their word ("epoch12", "step_300"): digits of the words, the same for all lines of this shape."""
+    if plan.anchored:
+        return
+    match = _FIXED.search(message)
+    if match is not None and match.start() < 40 and "/" not in message[max(match.start() - 1, 0) : match.start()]:
+        at = float(match.group("at"))
+        if match.group("kind").lower() in ("epoch", "ep"):
+            plan.fixed_epoch = at
+        else:
+            plan.fixed_step = at
+
+
+def _lead(plan: Plan, skeleton: str, skip: int, numbers: list[str], used: set[int], named: list[_Named]) -> None:
+    """A bare number before everything else may be the step."""
+    if plan.anchored or skip >= len(numbers):
+        return
+    nameless = _NAMELESS.match(skeleton)
+    if nameless is not None and numbers[skip].isdigit() and not numbers[skip + 1].isdigit() and skip not in {n.at for n in named[1:]}:
+        plan.step, plan.lead, plan.key = skip, True, "lead"
+        plan.label = nameless.group("name")
+        plan.points = (Point(skip + 1, nameless.group("name"), 1.0),)
+        used |= {skip, skip + 1}
+    elif _LEAD.match(skeleton) and numbers[skip].isdigit() and len(numbers) > skip + 1 and skip not in used and not re.search(r"[,;].", skeleton.split(N)[1].lstrip(", ")):
+        plan.step, plan.lead, plan.key = skip, True, "lead"
+        used.add(skip)
+
+
+def phase_of(text: str) -> str:
+    """"val", "test" or "train" if ``text`` ends in such words, the last of them; else ""."""
+    last = None
+    for match in w.PHASE.finditer(text):
+        last = match
+    if last is None:
+        return ""
+    return str(last.lastgroup)
+
+
+_JUNK = frozenset(_bare(k) for k in w.JUNK_KEYS)
+_WEAK_JUNK = frozenset(_bare(k) for k in w.WEAK_JUNK_KEYS)
+_SUMMARY_FRONT = re.compile(rf"^(?:{w.SUMMARY.pattern}[\s:\-]*)+", re.IGNORECASE)
+
+
+def _points(plan: Plan, named: list[_Named], used: set[int], lead_words: str, skeleton: str) -> None:
+    """Name the metrics, with the phase that stands before them."""
+    phase = phase_of(lead_words)
+    points, seen = list(plan.points), {p.name for p in plan.points}
+    loss_line = "loss" in skeleton.lower()
+    for item in named:
+        key = item.key
+        cut = item.before.rfind(key)
+        told = phase_of(item.before[:cut]) if cut > 0 and item.before is not named[0].before else ""
+        phase = told or phase
+        if item.at in used or _bare(key) in _JUNK or (_bare(key) in _WEAK_JUNK and not item.explicit):
+            continue
+        if plan.summary:
+            key = _SUMMARY_FRONT.sub("", key) or key
+        if len(key) == 1 and not item.explicit and not plan.anchored:
+            continue
+        if re.fullmatch(rf"(?:{w.TRAIN_WORDS}|{w.EVAL_WORDS}|{w.TEST_WORDS})", key, re.IGNORECASE):
+            if not loss_line and not item.explicit:
+                continue
+            key = f"{key} loss" if loss_line else key
+        name = key if phase in ("", "train") or w.HAS_PHASE.search(key) else f"{phase}/{key}"
+        while name in seen and len(seen) < 64:
+            name = f"{name}'"
+        if name in seen:
+            continue
+        seen.add(name)
+        points.append(Point(item.at, name, item.scale))
+    plan.phase = phase if phase in ("val", "test") and all(re.match(r"val|test|dev|eval", p.name, re.I) for p in points) else ""
+    plan.points = tuple(points)
+    label = re.sub(r"[^\w ]+", " ", lead_words).strip().lower()
+    words = [x for x in label.split() if not w.PHASE.fullmatch(x) and x != "train_inner" and _counter_rank(x) is None and not x.isdigit()]
+    if not plan.label and plan.anchored and 0 < len(words) <= 2 and not (points and points[0].name.lower().startswith(words[0])):
+        plan.label = " ".join(words)
+
+
+def _header(text: str) -> Plan | None:
+    """A line without numbers of its own may still open an epoch ("epoch_3:")."""
+    plan = Plan()
+    if len(text) < 60:
+        _fixed(plan, text)
+    return plan if plan.anchored else None

@@ -1,0 +1,163 @@
+"""Points of one attempt, in bounded memory: when there are too many, the longest series are thinned.
+
+Thinning keeps the smallest and the largest of every four points, the first and the last, and all that are not finite, so that
+spikes and the onset of NaN stay where they were.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+
+from trainwreck.core.run import Series, StepUnit
+from trainwreck.runs.roles import role_of
+
+MAX_POINTS = 3_000_000
+"""Points of an attempt over all series, 24 bytes each: 72 MB. A judgement that leaves room below 400 MB in all."""
+MAX_SERIES = 1500
+"""More names than this are not names of metrics but words of a text."""
+KEEP_NONFINITE = 20_000
+PER_EPOCH = " (per epoch)"
+FINAL = "final/"
+
+
+class Column:
+    """One growing series."""
+
+    __slots__ = ("lines", "nonfinite", "steps", "thinned", "values")
+
+    def __init__(self) -> None:
+        self.steps: array[float] = array("d")
+        self.values: array[float] = array("d")
+        self.lines: array[int] = array("q")
+        self.thinned = 0
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def add(self, step: float, value: float, line: int) -> None:
+        self.steps.append(step)
+        self.values.append(value)
+        self.lines.append(line)
+
+    def thin(self) -> None:
+        """Keep about half of the points."""
+        values = self.values
+        keep: list[int] = [0]
+        odd = 0
+        for start in range(1, len(values) - 1, 4):
+            group = range(start, min(start + 4, len(values) - 1))
+            finite = [i for i in group if math.isfinite(values[i])]
+            chosen = {min(finite, key=values.__getitem__), max(finite, key=values.__getitem__)} if finite else set()
+            if odd < KEEP_NONFINITE:
+                broken = [i for i in group if not math.isfinite(values[i])]
+                odd += len(broken)
+                chosen.update(broken)
+            elif not finite:
+                chosen = {group[0]}
+            keep += sorted(chosen)
+        keep.append(len(values) - 1)
+        self.thinned = self.thinned or len(values)
+        self.steps = array("d", (self.steps[i] for i in keep))
+        self.lines = array("q", (self.lines[i] for i in keep))
+        self.values = array("d", (values[i] for i in keep))
+
+    def upto(self, step: float) -> Column:
+        """A copy of the points before ``step``."""
+        copy = Column()
+        copy.thinned = self.thinned
+        end = len(self.steps)
+        while end and self.steps[end - 1] >= step:
+            end -= 1
+        copy.steps, copy.values, copy.lines = self.steps[:end], self.values[:end], self.lines[:end]
+        return copy
+
+
+class Store:
+    """All series of one attempt, by name and unit of their steps."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.columns: dict[tuple[str, StepUnit], Column] = {}
+        self.count = 0
+        self.overfull = False
+
+    def add(self, name: str, unit: StepUnit, step: float, value: float, line: int) -> None:
+        """One point. The same value again at the same step (another rank, a repeated line) is the same point."""
+        column = self.columns.get((name, unit))
+        if column is None:
+            if len(self.columns) >= MAX_SERIES:
+                self.overfull = True
+                return
+            column = self.columns[(name, unit)] = Column()
+        elif column.values and column.steps[-1] == step:
+            before = column.values[-1]
+            if before == value or (before != before and value != value):
+                return
+        column.steps.append(step)
+        column.values.append(value)
+        column.lines.append(line)
+        self.count += 1
+        if self.count > MAX_POINTS:
+            self._thin()
+
+    def _thin(self) -> None:
+        longest = max(len(c) for c in self.columns.values())
+        for column in self.columns.values():
+            if len(column) > max(longest // 2, 1000):
+                column.thin()
+        self.count = sum(len(c) for c in self.columns.values())
+
+    def upto(self, step: float, unit: StepUnit) -> Store:
+        """A copy with the points before ``step``, for a run that resumed there. Series of other units are kept whole."""
+        copy = Store(self.path)
+        for (name, own), column in self.columns.items():
+            part = column.upto(step if own == unit else math.inf)
+            if len(part):
+                copy.columns[(name, own)] = part
+        copy.count = sum(len(c) for c in copy.columns.values())
+        return copy
+
+    def series(self) -> dict[str, Series]:
+        """The series by name. Where one name has points per step and per epoch, the latter get a suffix."""
+        found: dict[str, Series] = {}
+        names = {name for name, unit in self.columns if unit != "epoch"}
+        for (name, unit), column in self.columns.items():
+            shown = name + PER_EPOCH if unit == "epoch" and name in names else name
+            while shown in found:
+                shown += "'"
+            role = "final" if name.startswith(FINAL) else None if " [rank" in name else role_of(name)
+            steps = spread(column.steps) if unit == "epoch" else column.steps
+            found[shown] = Series(shown, role, unit, steps, column.values, self.path, column.lines)
+        return found
+
+    def notes(self) -> list[str]:
+        """One sentence for each thing that was left out."""
+        told = [
+            f"{name}: {column.thinned} or more points were thinned to {len(column)}; extremes and non-finite points are kept"
+            for (name, _), column in self.columns.items()
+            if column.thinned
+        ]
+        if self.overfull:
+            told.append(f"more than {MAX_SERIES} different names with numbers; further ones were left out")
+        return told[:20]
+
+
+def spread(steps: array[float]) -> array[float]:
+    """Epochs that are repeated (several prints in one epoch) become fractions of it, if that is the habit of the series."""
+    total = len(steps)
+    repeats = sum(1 for i in range(1, total) if steps[i] == steps[i - 1])
+    if total < 3 or repeats < 0.3 * total:
+        return steps
+    result = array("d")
+    start = 0
+    while start < total:
+        end = start
+        while end < total and steps[end] == steps[start]:
+            end += 1
+        width = steps[end] - steps[start] if end < total and steps[end] > steps[start] else 1.0
+        width = min(width, 1.0)
+        count = end - start
+        result.extend(steps[start] + width * k / count for k in range(count))
+        start = end
+    return result
