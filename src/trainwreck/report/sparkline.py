@@ -36,14 +36,12 @@ def sparkline(chart: Chart, signs: Sequence[str] = (), *, unicode: bool = True, 
         return None
     low, high = min(finite), max(finite)
     log = low > 0 and high / low >= LOG_RANGE
-    first, last = chart.steps[0], chart.steps[-1]
-    span = last - first if math.isfinite(last - first) and last > first else 1.0
+    steps = [s for s in chart.steps if math.isfinite(s)]
+    first, last = (min(steps), max(steps)) if steps else (0.0, 0.0)
     width = max(8, min(width, max(len(chart.values), 24)))
 
     def column(step: float) -> int:
-        if not math.isfinite(step):
-            return 0
-        return max(0, min(width - 1, int((step - first) / span * (width - 1) + 0.5)))
+        return int(share(step, first, last) * (width - 1) + 0.5)
 
     columns: list[list[float]] = [[] for _ in range(width)]
     for step, value in zip(chart.steps, chart.values, strict=False):
@@ -66,12 +64,14 @@ def sparkline(chart: Chart, signs: Sequence[str] = (), *, unicode: bool = True, 
     return Sparkline(label, "".join(drawn), "".join(marks).rstrip(), figures)
 
 
+def share(value: float, low: float, high: float) -> float:
+    """How far ``value`` lies from ``low`` to ``high``, 0..1, kept inside; 0 where they are the same."""
+    if not low < high or math.isnan(value):
+        return 0.0
+    # Halved: the difference of two huge values overflows.
+    return (min(max(value, low), high) / 2 - low / 2) / (high / 2 - low / 2) if high / 2 > low / 2 else 0.0
+
+
 def _level(value: float, low: float, high: float, log: bool) -> int:
-    if high <= low:
-        return 0
-    if log:
-        share = math.log(value / low) / math.log(high / low)
-    else:
-        # Halved first: the difference of two huge values overflows.
-        share = (value / 2 - low / 2) / (high / 2 - low / 2)
-    return max(0, min(7, int(share * 7 + 0.5)))
+    part = share(math.log(value), math.log(low), math.log(high)) if log else share(value, low, high)
+    return int(part * 7 + 0.5)

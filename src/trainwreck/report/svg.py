@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trainwreck.core.results import Chart
 from trainwreck.report import words
 from trainwreck.report.safe import line
-from trainwreck.report.sparkline import LOG_RANGE
+from trainwreck.report.sparkline import LOG_RANGE, share
 
 BOX = 1000
 
@@ -64,20 +64,20 @@ def draw(chart: Chart) -> Drawn | None:
     low, high = min(finite), max(finite)
     log = low > 0 and high / low >= LOG_RANGE
     first, last = pairs[0][0], pairs[-1][0]
-    y_ticks = [t for t in (_log_ticks(low, high) if log else _ticks(low, high))]
-    bottom, top = (low, high) if log else (min(low, *y_ticks, low), max(high, *y_ticks, high))
+    y_ticks = _log_ticks(low, high) if log else _ticks(low, high)
+    bottom, top = (low, high) if log else (min(low, *y_ticks), max(high, *y_ticks))
     if not log and bottom == top:
         bottom, top = bottom - max(abs(bottom) * 0.5, 0.5), top + max(abs(top) * 0.5, 0.5)
 
     def x(step: float) -> float:
-        return 100 * _share(step, first, last)
+        return 100 * share(step, first, last)
 
     def y(value: float) -> float:
-        share = _share(math.log(value), math.log(bottom), math.log(top)) if log else _share(value, bottom, top)
-        return 100 * (1 - share)
+        part = share(math.log(value), math.log(bottom), math.log(top)) if log else share(value, bottom, top)
+        return 100 * (1 - part)
 
     marks = [
-        MarkAt(round(min(100.0, max(0.0, x(m.step))), 2), number, words.step(m.step), line(m.text, 300))
+        MarkAt(round(x(m.step), 2), number, words.step(m.step), line(m.text, 300))
         for number, m in enumerate(sorted((m for m in chart.marks if math.isfinite(m.step)), key=lambda m: m.step), 1)
     ]
     bad = [round(x(s), 1) for s, v in pairs if not math.isfinite(v)]
@@ -98,13 +98,7 @@ def draw(chart: Chart) -> Drawn | None:
 
 def position(step: float, first: float, last: float) -> float:
     """Where a step lies between the first and last step of a run, in per cent, kept inside."""
-    return round(min(100.0, max(0.0, 100 * _share(step, first, last))), 2)
-
-
-def _share(value: float, low: float, high: float) -> float:
-    # Halved first: the difference of two huge values overflows.
-    width = high / 2 - low / 2
-    return (value / 2 - low / 2) / width if width > 0 else 0.5
+    return round(100 * share(step, first, last), 2)
 
 
 def _path(places: Sequence[tuple[float, float] | None]) -> str:

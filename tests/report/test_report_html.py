@@ -1,0 +1,123 @@
+"""The page in a real browser: quiet, offline, readable without scripts, curves marked at the evidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import headless_chromium
+import pytest
+import report_samples as samples
+
+from trainwreck import report
+from trainwreck.core.results import Chart, Result
+
+
+def written(folder: Path, result: Result, name: str = "report.html") -> Path:
+    page = folder / name
+    page.write_text(report.render(result, "html"), encoding="utf-8")
+    return page
+
+
+def test_the_page_names_no_other_address_and_forbids_loading() -> None:
+    page = report.render(samples.silent(), "html")
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)
+    assert policy is not None
+    assert "default-src &#39;none&#39;" in policy[1]
+    assert "unsafe" not in policy[1]
+    outside = set(
+        re.findall(
+            r"(?:src|href|action|url)\s*[=(]\s*[\"']?(\w[^\"')\s>]*)",
+            re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL),
+        )
+    )
+    assert not outside
+    assert " style=" not in page.split("<script", 1)[0]
+
+
+def test_a_page_with_many_curves_stays_small() -> None:
+    steps = [float(i) for i in range(400)]
+    charts = [
+        Chart(f"metric/{n}", "loss", "step", "run", steps, [1.2345678 * i**0.37 + n for i in range(400)])
+        for n in range(24)
+    ]
+    assert len(report.render(Result(charts=charts), "html").encode()) < 300_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[headless_chromium.Chromium]:
+    if headless_chromium.BINARY is None:
+        pytest.skip("no Chromium on this machine: the report is not looked at")
+    with headless_chromium.Chromium() as started:
+        yield started
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("kind", ["silent", "crash", "healthy", "partial"])
+def test_no_complaint_and_no_request_in_either_scheme(
+    browser: headless_chromium.Chromium, tmp_path: Path, kind: str
+) -> None:
+    page = written(tmp_path, getattr(samples, kind)())
+    for dark in (False, True):
+        for width in (1280, 390):
+            browser.open(page, dark=dark, width=width)
+            assert browser.complaints() == []
+            assert browser.requests() == []
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.browser
+def test_the_curves_come_alive_and_can_be_put_on_a_log_axis(
+    browser: headless_chromium.Chromium, tmp_path: Path
+) -> None:
+    browser.open(written(tmp_path, samples.silent()))
+    assert browser.evaluate("document.querySelectorAll('.live canvas').length") == 4
+    assert browser.evaluate("getComputedStyle(document.querySelector('.plot')).display") == "none"
+    first = "document.querySelector('.curve .tools button')"
+    before = browser.evaluate(f"{first}.getAttribute('aria-pressed')")
+    browser.evaluate(f"{first}.click()")
+    assert {before, browser.evaluate(f"{first}.getAttribute('aria-pressed')")} == {"true", "false"}
+    assert browser.complaints() == []
+
+
+@pytest.mark.browser
+def test_without_scripts_text_curves_and_marks_are_there(browser: headless_chromium.Chromium, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, samples.silent()), script=False)
+    text = browser.evaluate("document.body.innerText")
+    for part in (
+        "Learning rate too high",
+        "high (0.93)",
+        "configs/lm-350m.yaml:14",
+        "Lower the peak learning rate",
+        "lr: 3.0e-3",
+        "step 1240",
+    ):
+        assert part in text
+    assert browser.evaluate("document.querySelectorAll('.curve .area path.line').length") == 4
+    assert browser.evaluate("document.querySelectorAll('.mark circle').length") == 3
+    assert browser.evaluate("document.querySelector('.curve .area').getBoundingClientRect().height") > 100
+    assert browser.evaluate("document.querySelectorAll('.row.hit').length") == 1
+    assert browser.evaluate("document.querySelectorAll('button').length") == 0
+
+
+@pytest.mark.browser
+def test_the_answer_can_be_taken_out_again(browser: headless_chromium.Chromium, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, samples.silent()))
+    assert (
+        browser.evaluate("JSON.parse(document.getElementById('answer').textContent).root_causes[0].id") == "lr-too-high"
+    )
+
+
+@pytest.mark.browser
+def test_hostile_text_runs_nothing(browser: headless_chromium.Chromium, tmp_path: Path) -> None:
+    from test_report_safety import poisoned
+
+    for number, text in enumerate(
+        ("</script><script>document.title='owned'</script>", '"><img src=x onerror="document.title=\'owned\'">')
+    ):
+        browser.open(written(tmp_path, poisoned(text), f"hostile-{number}.html"))
+        assert "owned'" in browser.evaluate("document.body.innerText")
+        assert browser.evaluate("document.title") != "owned"
+        assert browser.complaints() == []
+        assert browser.requests() == []
