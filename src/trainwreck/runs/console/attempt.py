@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from trainwreck.core.run import Event, Outcome, Run, StepUnit
@@ -45,9 +46,9 @@ class Attempt:
         self.events.append(event)
         self.ends[event.kind] = line
         if event.kind in ("nonzero-exit", "clean-exit", "killed", "terminated", "aborted", "segmentation-fault", "dist-child-failed"):
-            code = str(event.value or "").lstrip("-")
-            if code.isdigit() and len(code) < 6:
-                self.exit_code = int(str(event.value))
+            code = event.value
+            if isinstance(code, float) and math.isfinite(code) and abs(code) < 100_000:
+                self.exit_code = int(code)
 
     @property
     def telling(self) -> bool:

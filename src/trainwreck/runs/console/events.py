@@ -91,7 +91,7 @@ EVENTS: tuple[EventRule, ...] = (
     _rule("killed", r"^(?:\S+: line \d+:\s+\d+ )?Killed\b|\bSIGKILL\b|exit(?:ed)?(?: with)?(?: exit)? ?(?:code|status):?"
           r" *(137|-9)\b|signal:? 9\b|: Killed$|\bKilled \s*(?:python|srun|torchrun)", "killed"),
     _rule("terminated", r"\bSIGTERM\b|exit(?:ed)?(?: with)?(?: exit)? ?(?:code|status):? *(143|-15)\b|signal:? 15\b"
-          r"|^Terminated\b", "killed"),
+          r"|^Terminated\b(?! at)", "killed"),
     _rule("watchdog-timeout", r"Watchdog caught collective operation timeout|[Cc]ollective operation timed? ?out"
           r"|NCCL watchdog thread terminated|Monitored barrier.{0,40}time", "crashed"),
     _rule("nonzero-exit", r"[Ee]xit(?:ed)?(?: with)?(?: exit)? (?:code|status):? *(-?[1-9]\d*)\b"
@@ -105,10 +105,10 @@ EVENTS: tuple[EventRule, ...] = (
           r"|gradient overflow(?: detected)?.{0,80}?(?:loss scale (?:to|is)?:?|reducing loss scale to) ?" + _NUMBER
           + r"|gradient overflow|overflow detected.{0,40}skip|skipp(?:ing|ed) (?:this )?(?:optimizer )?step.{0,40}overflow"
           r"|found_inf.{0,30}skip|Skipping step, loss scaler \d+ reducing loss scale to " + _NUMBER, None, _I),
-    _rule("nonfinite-skip", r"grad(?:ient)?(?:[ _]norm)? is (?:nan|inf)|(?:loss|gradients?)\b[^.]{0,30}\b(?:is|are|was|became)"
+    _rule("nonfinite-skip", r"grad(?:ient)?(?:[ _]norm)? is (?:nan|inf)|(?:loss|gradients?)\b[^.|]{0,30}\b(?:is|are|was|became)"
           r" (?:now )?(?:nan|inf\b|infinite|non-?finite|not finite)|(?:nan|inf|non-?finite)[ _](?:loss|grad\w*)"
-          r"[^.]{0,40}(?:skip|detect|found|encounter|at )|(?:nan|inf|non-?finite) (?:detected|encountered|found) in"
-          r"|skipp\w+ [^.]{0,40}(?:nan|non-?finite)|rank \d+: found NaN in", None, _I),
+          r"[^.|]{0,40}(?:skip|detect|found|encounter|at )|(?:nan|inf|non-?finite) (?:detected|encountered|found) in"
+          r"|skipp\w+ [^.|]{0,40}\b(?:nan|non-?finite)|rank \d+: found NaN in", None, _I),
     _rule("early-stopping", r"early[ _-]?stopp(?:ing|ed)\b(?!\s*[=:(._]|[ _]?(?:patience|rounds|callback|threshold|counter))"
           r"|epoch \d+: early stopping|patience (?:of \d+ )?(?:exceeded|exhausted|reached)"
           r"|did not improve (?:in|for) the last \d+|Stopping training early", None, _I),
@@ -141,7 +141,7 @@ GUARD = re.compile(
 BANNER = re.compile(
     r"^\W*(?:(?:starting|beginning|running|begin|start|===+|---+)\W+)?(?:k-?)?"
     r"(?:fold|trial|run|attempt|experiment|seed|replicate|split)\s*[#:=]?\s*(\d+)(?:\s*(?:/|of)\s*\d+)?\W*(?:[-=*#.:]*\s*)$"
-    r"|^Sender: LSF System|^# LSBATCH: User input"
+    r"|^Sender: LSF System"
     r"|^\W*(?:starting|beginning) (?:fold|trial|run|attempt|experiment|seed|replicate|split)\s*[#:=]?\s*(\d+)",
     re.IGNORECASE,
 )

@@ -136,9 +136,18 @@ def learn(tokens: list[str]) -> Plan | None:
         plan.summary = False
     plan.aside = bool(w.ASIDE.search(head)) and not plan.quoted and not plan.bar
     _points(plan, named, used, lead_words, skeleton)
-    if not plan.points and not plan.anchored:
+    if not plan.points and not (plan.anchored and (plan.aside or plan.bar or _bare_counter(skeleton))):
         return None
     return plan
+
+
+def _bare_counter(skeleton: str) -> bool:
+    """True if a line without metrics is little more than its counter, as a heading is ("Epoch 3/10", "[batch=10/500]:")."""
+    letters = _COUNTER_WORDS.sub("", skeleton)
+    return len(re.sub(r"[^A-Za-z]", "", letters)) <= 12
+
+
+_COUNTER_WORDS = re.compile(rf"\b(?:epochs?|steps?|iter\w*|batch|{w.TRAIN_WORDS}|{w.EVAL_WORDS}|{w.TEST_WORDS}|of|start\w*|begin\w*)\b", re.IGNORECASE)
 
 
 def _message_skeleton(tokens: list[str], skip: int, message: str) -> str:

@@ -142,7 +142,8 @@ class Placer:
     def next(self) -> None:
         """Another attempt begins. A banner since the last point belongs to it."""
         old = self.attempt
-        moved = [e for e in old.events if e.kind == "banner" and (e.where.line or 0) > max(old.last_line, old.summary_line)]
+        told = max([old.last_line, old.summary_line, *(at for kind, at in old.ends.items() if kind != "banner")])
+        moved = [e for e in old.events if e.kind == "banner" and (e.where.line or 0) > told]
         if old.telling:
             self.done.append(old)
             del self.done[:-MAX_ATTEMPTS]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from trainwreck.core.evidence import Where
 from trainwreck.core.run import Event, Run
 from trainwreck.core.source import Source
@@ -20,6 +22,8 @@ LONG = 4000
 """Of a longer line only the two ends are searched for events."""
 CODE_BLOCK = 3
 """Lines of source text, less the other lines between them, from which on nothing without a step is believed."""
+DOTTED = re.compile(r"\w ?\.{4,} ?\S")
+"""A line of a printed configuration: ``lr .......... 0.1``."""
 _ANNOUNCE = frozenset({"banner", "resumed", "restart", "traceback", "clean-exit", "nonzero-exit"})
 
 
@@ -46,6 +50,7 @@ class ConsoleReader:
         self._shapes: dict[object, _Shape] = {}
         self._code = 0
         self._in_traceback = False
+        self._opening: str | None = None
 
     def line(self, number: int, text: str) -> None:
         """Take one line."""
@@ -59,8 +64,12 @@ class ConsoleReader:
             if len(self._shapes) >= MAX_SHAPES:
                 self._shapes.clear()
             self._shapes[key] = shape
+            if self._opening is None and "Traceback" not in text and len(text) < LONG:
+                self._opening = _wording(text)
             if shape.grid:
                 return
+        if self.placer.clock.announced and self._opening and _wording(text) == self._opening:
+            self.placer.next()
         if shape is _DULL:
             return
         if shape.grid:
@@ -95,6 +104,10 @@ class ConsoleReader:
         body = _body(text)
         if self.grids.take(body, number):
             return _Shape(grid=True, rank=rank)
+        if DOTTED.search(body):
+            if self._code < CODE_BLOCK:
+                self.settings.feed(body, number)
+            return _DULL
         if w.CODE.match(body):
             self._code = min(self._code + 1, 12)
             return _Shape(events=events, rank=rank) if events else _DULL
@@ -119,8 +132,11 @@ class ConsoleReader:
         if not begun and not (plan.quoted and measured and "loss" in body):
             fed = self.settings.feed(body, number)
             for point in plan.points:
-                if measured or not fed:
+                if not fed and (w.METRIC.search(point.name) or w.SETTING_KEYS.search(point.name)):
                     self.settings.put(point.name, value(tokens[2 * point.at + 1]) * point.scale, number)
+            return None
+        if plan.quoted and not w.DICT.search(body):
+            self.settings.feed(body, number)
             return None
         if plan.quoted or (measured and len(measured) * 2 >= len(plan.points)):
             return plan if measured else None
@@ -158,6 +174,12 @@ def _body(text: str) -> str:
     """``text`` without time stamps, levels and ranks before the message."""
     match = PREFIX.match(text)
     return text[match.end() :] if match else text
+
+
+def _wording(text: str) -> str | None:
+    """The words of a message without numbers, by which the first line of a program is known again; None if too few."""
+    words = re.sub(r"[\d\W]+", " ", _body(text)).strip()
+    return words if len(words) >= 10 else None
 
 
 def _ends(text: str) -> str:

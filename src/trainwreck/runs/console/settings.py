@@ -19,9 +19,9 @@ _DUMP = re.compile(r"(?:Namespace|Arguments|Config|Args|Params|config|args|hpara
 _PAIR = re.compile(
     r"[\"']?(?P<key>[A-Za-z_][\w.\-/]*)[\"']?\s*[=:]\s*(?P<value>\"[^\"]{0,200}\"|'[^']{0,200}'|\[[^\[\]]{0,200}\]|\([^()]{0,200}\)|[^,(){}\[\]=:]{1,120})"
 )
-_COUNT_AFTER = re.compile(rf"(?<![\w.])(?P<value>\d[\d,]*(?:\.\d+)?\s?[kKMB]?)\s+(?P<key>{w.COUNTED})\b", re.IGNORECASE)
+_COUNT_AFTER = re.compile(rf"(?<![\w.])(?P<value>\d[\d,]*(?:(?:\.\d+)?\s?[kKMB])?)\s+(?P<key>{w.COUNTED})\b", re.IGNORECASE)
 _COUNT_BEFORE = re.compile(
-    rf"\b(?P<key>(?:number of |num[_ ]|total |trainable |all )*(?:{w.COUNTED}))\b[^\d\n]{{0,12}}(?P<value>\d[\d,]*(?:\.\d+)?\s?[kKMB]?)(?![\w.])",
+    rf"\b(?P<key>(?:number of |num[_ ]|total |trainable |all )*(?:{w.COUNTED}))\b\s?[:=]?\s{{0,4}}(?P<value>\d[\d,]*(?:(?:\.\d+)?\s?[kKMB])?)(?![\w.])",
     re.IGNORECASE,
 )
 _AMP = re.compile(r"Using (?P<value>(?:16|32|64|bf16|fp16)\w*[ -]?\w*(?: Automatic)? Mixed Precision(?: \(AMP\))?|native Apex|bfloat16 \w+)", re.IGNORECASE)
@@ -64,7 +64,7 @@ class Settings:
             self._before, self._block = None, 0
             return counted
         key, value = single.group("key").strip(), plain(single.group("value"))
-        if len(key.split()) > 5 or (isinstance(value, str) and (len(value.split()) > 6 or value.endswith("."))):
+        if len(key.split()) > 5 or (isinstance(value, str) and (len(value.split()) > 6 or value.endswith(".") or ": " in value or "://" in value)):
             self._before, self._block = None, 0
             return counted
         self._block += 1

@@ -11,7 +11,7 @@ import re
 _FINITE = (
     r"[-+.0-9](?<![\w.@][-+.0-9])(?<!\w-[0-9])"  # starts with a sign, a point or a digit, not glued to an identifier
     r"(?:(?<=[0-9])|(?<=[-+])(?=\.?[0-9])|(?<=\.)(?=[0-9]))"
-    r"(?:(?<=[1-9])[0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
+    r"(?:(?<![0-9]:[1-9])(?<=[1-9])[0-9]{0,2}(?:,[0-9]{3})+(?![0-9])|[0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
 )
 _NOT_A_VALUE = r"(?!\s+(?:iterations?|values?|grad\w*|or|in|detected|loss\w*|count|checks?|steps?|found|encountered)\b)"
 _NONFINITE = rf"(?<![\w@])[-+]?(?:[nN][aA][nN]|[iI]nf(?:inity)?|INF)(?=ms\b|s\b|%|\b){_NOT_A_VALUE}"

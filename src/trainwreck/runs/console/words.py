@@ -60,6 +60,8 @@ METRIC = re.compile(
 )
 """A key that is taken for a metric even where no step stands in its line."""
 
+DICT = re.compile(r"^\W{0,3}\{|\|\s*\{|\]\s*\{|:\s*\{|\s\{['\"]")
+"""A dictionary printed in one piece, not one line of a configuration file."""
 SUMMARY = re.compile(
     r"(?<![\w])(?:final|finally|finished|finish|done|end|ended|summary|results?|completed?|overall|averaged?|best|train_runtime)(?![\w])", re.IGNORECASE
 )
