@@ -1,0 +1,68 @@
+"""The best state is kept by reference and changes with the model.
+
+What: ``best = model.state_dict()`` without a copy, loaded after more training.
+Why it matters: a state dict holds the live tensors; what is restored is the last state, not the best.
+When it is fine: with ``copy.deepcopy`` or clones, or where it is saved to disk at once.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.calls import written
+from trainwreck.code.order import loops
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.core.evidence import Evidence
+
+BAD = """
+def main(model, loader, epochs):
+    best, best_state = 0.0, None
+    for epoch in range(epochs):
+        acc = fit(model, loader)
+        if acc > best:
+            best = acc
+            best_state = model.state_dict()  # expect
+    model.load_state_dict(best_state)
+"""
+GOOD = """
+import copy, torch
+def main(model, loader, epochs):
+    best_state = None
+    for epoch in range(epochs):
+        if fit(model, loader):
+            best_state = copy.deepcopy(model.state_dict())
+            last = {k: v.clone() for k, v in model.state_dict().items()}
+            now = model.state_dict()
+            torch.save(now, "x.pt")
+    model.load_state_dict(best_state)
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    loaded: dict[int, set[str]] = {}
+    for call in project.calls("load_state_dict"):
+        for argument in call.node.args[:1]:
+            loaded.setdefault(id(call.scope), set()).add(written(argument))
+            if isinstance(argument, ast.Name):
+                for binding in call.scope.bindings.get(argument.id, ()):
+                    if isinstance(binding.value, ast.Name | ast.Attribute):
+                        loaded[id(call.scope)].add(written(binding.value))
+    for call in project.calls("state_dict"):
+        statement = project.statement(call.node, call.scope)
+        if not isinstance(statement, ast.Assign) or statement.value is not call.node:
+            continue
+        name = written(statement.targets[0])
+        if name in loaded.get(id(call.scope), ()) and loops(project, call.node, call.scope):
+            inside = loops(project, call.node, call.scope)[-1]
+            if not any(_loaded_in(n, name) for n in ast.walk(inside)):
+                yield sighting(__name__, call, "the state is kept by reference: it changes with further training")
+
+
+def _loaded_in(node: ast.AST, name: str) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and written(node.func).endswith("load_state_dict")
+        and any(written(a) == name for a in node.args)
+    )

@@ -1,0 +1,83 @@
+"""Gradients are reset between ``backward()`` and ``step()``.
+
+What: ``zero_grad()`` stands after the backward pass and before the step that should use its gradients.
+Why it matters: the optimizer steps with zeros (or with None and does nothing): the loss does not move.
+When it is fine: where another backward pass follows before the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.calls import Call, written
+from trainwreck.code.order import TrainingStep, kind_of, position, training_steps
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.core.evidence import Evidence
+
+BAD = """
+import torch
+def train(model, loader, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.zero_grad()  # expect
+        optimizer.step()
+"""
+GOOD = """
+import torch
+def train(gen, disc, loader, loss):
+    g_opt = torch.optim.Adam(gen.parameters())
+    d_opt = torch.optim.Adam(disc.parameters())
+    for i, x in enumerate(loader):
+        d_opt.zero_grad()
+        loss(disc(x)).backward()
+        g_opt.zero_grad()
+        d_opt.step()
+        loss(gen(x)).backward()
+        g_opt.step()
+        d_opt.zero_grad()
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for training in training_steps(project):
+        if training.loop is None:
+            continue
+        for zero in training.zeros:
+            step = _spoiled(project, training, zero)
+            if step is not None:
+                text = "the gradients are reset here, after backward and before the step that needs them"
+                yield sighting(__name__, zero, text, proof=[training.backward[-1], step])
+
+
+def _spoiled(project: Project, training: TrainingStep, zero: Call) -> Call | None:
+    block = project.parent(project.statement(zero.node, zero.scope), zero.scope)
+    place = position(zero.node)
+    before = [b for b in training.backward if position(b.node) < place and _block(project, b) is block]
+    after = [
+        s
+        for s in training.steps
+        if position(s.node) > place
+        and _block(project, s) is block
+        and kind_of(project, s) in ("optimizer", "scaler", "unknown")
+    ]
+    if not before or not after:
+        return None
+    step = min(after, key=lambda s: position(s.node))
+    between = [b for b in training.backward if place < position(b.node) < position(step.node)]
+    same = written(zero.receiver) == written(step.receiver)
+    alone = len({written(s.receiver) for s in training.steps}) == 1
+    if between or not (same or alone):
+        return None
+    earlier = [s for s in training.steps if max(map(_at, before)) < position(s.node) < place]
+    return None if earlier else step
+
+
+def _at(call: Call) -> tuple[int, int]:
+    return position(call.node)
+
+
+def _block(project: Project, call: Call) -> object:
+    return project.parent(project.statement(call.node, call.scope), call.scope)

@@ -1,0 +1,89 @@
+"""Gradients are never reset.
+
+What: the training step has ``backward()`` and ``step()`` but no ``zero_grad()`` anywhere that belongs to this optimizer.
+Why it matters: gradients of all steps add up; the effective learning rate grows without bound.
+When it is fine: with gradients set to None by hand, or with LBFGS closures that reset them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.calls import Call, written
+from trainwreck.code.order import TrainingStep, kind_of, training_steps
+from trainwreck.code.project import Project
+from trainwreck.code.rule import guess, sighting
+from trainwreck.code.surface import Surface
+from trainwreck.core.evidence import Evidence
+
+BAD = """
+import torch
+def train(model, loader, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()  # expect
+        optimizer.step()
+"""
+GOOD = (
+    """
+import torch
+def train(model, loader, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        loss.backward()
+        if i % 4 == 3:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    """
+import torch
+def reset(model):
+    for p in model.parameters():
+        p.grad = None
+def train(model, loader, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        reset(model)
+        criterion(model(x), y).backward()
+        optimizer.step()
+""",
+)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for step in training_steps(project):
+        if step.loop is None or not step.steps or step.zeros:
+            continue
+        if any(kind_of(project, s) in ("optimizer", "scaler") for s in step.steps) and not _reset_anywhere(
+            project, step
+        ):
+            yield sighting(__name__, step.backward[0], "gradients are never reset before this", proof=step.steps[:1])
+
+
+def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
+    for step in training_steps(project):
+        if step.steps and not step.zeros:
+            yield guess(__name__, step.backward[0], "gradients of earlier steps are still there when this runs")
+            return
+
+
+def _reset_anywhere(project: Project, step: TrainingStep) -> bool:
+    """True if anything in the same file could reset gradients."""
+    path = step.scope.module.path
+    if any(c.scope.module.path == path for c in project.calls("zero_grad", "zero_", "set_to_none")):
+        return True
+    for walked_scope in project.walked[path].scopes:
+        if any(name.endswith(".grad") for name in walked_scope.bindings):
+            return True
+    text = step.scope.module.text
+    if ".grad = None" in text or "grad.zero_" in text or "zero_gradients" in text:
+        return True
+    return any(_elsewhere(project, n, step) for n in ast.walk(step.body) if isinstance(n, ast.Call))
+
+
+def _elsewhere(project: Project, node: ast.Call, step: TrainingStep) -> bool:
+    target = project.resolve(node.func, step.scope)
+    return target is not None and "zero_grad" in written(Call(node, step.scope).node) + written(target.node)
