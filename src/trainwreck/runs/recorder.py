@@ -206,9 +206,7 @@ class RunRecorder:
         self._layouts.clear()
         self._offset = 0.0
         self._epoch = None
-        self._attempts.append(
-            _Attempt(SeriesBuilder(self.path, self.unit, self.numbered), line=line, group=group)
-        )
+        self._attempts.append(_Attempt(SeriesBuilder(self.path, self.unit, self.numbered), line=line, group=group))
 
     def _back(self, step: float, last: float, line: int, epoch: float | None) -> None:
         """The step went back from ``last`` to ``step``."""
@@ -342,10 +340,7 @@ def _goes_on(attempts: Sequence[_Attempt]) -> bool:
     columns = [a.builder.columns.get(name) for a in attempts]
     starts = [_median(c.values[: max(1, len(c.values) // 10)]) for c in columns if c]
     ends = [_median(c.values[-max(1, len(c.values) // 10) :]) for c in columns if c]
-    back = [
-        abs(start - end) <= SAME_LEVEL * abs(starts[0] - end)
-        for start, end in zip(starts[1:], ends, strict=False)
-    ]
+    back = [abs(start - end) <= SAME_LEVEL * abs(starts[0] - end) for start, end in zip(starts[1:], ends, strict=False)]
     return len(back) > 1 and sum(back) > 0.7 * len(back)
 
 

@@ -49,9 +49,7 @@ LOSS_ROLES = (
 )
 """Everything that is minimised somewhere: none of it may be NaN."""
 
-_EVAL = frozenset(
-    ("eval", "evaluation", "val", "valid", "validation", "test", "testing", "dev", "heldout", "holdout")
-)
+_EVAL = frozenset(("eval", "evaluation", "val", "valid", "validation", "test", "testing", "dev", "heldout", "holdout"))
 _TRAIN = frozenset(("train", "training", "trn"))
 _AGGREGATE = re.compile(
     r"^(?:(?:mean|avg|average|running|smooth|smoothed|moving|batch|step|epoch|iter|iteration|current|cur|global|overall)_)+"
@@ -62,9 +60,7 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])|(?<=[a-z]{3})(?=[A-Z])|(?<=[A-Z]{
 _BLANKS = re.compile(r"[\s\-:]+|(?<=[A-Za-z])\.(?=[A-Za-z])|\\")
 _TAIL = re.compile(r"\((?:[bpmo]|avg|mean|total|train|ms|s|%)\)$|[_/]+$")
 _SPLITTERS = re.compile(r"([/_])")
-_RL = frozenset(
-    ("policy-loss", "reward", "neg-entropy", "advantage", "clip-fraction", "zero-spread", "episode-length")
-)
+_RL = frozenset(("policy-loss", "reward", "neg-entropy", "advantage", "clip-fraction", "zero-spread", "episode-length"))
 _MACHINE = frozenset(("time", "step-time", "data-time", "memory", "gpu-util"))
 _NO_EVAL_FORM = frozenset(("epoch", "lr", "progress", "batch-size", "coefficient", "grad-norm", "weight-norm"))
 _CODEBOOK = re.compile(r"vq|codebook|commit|quantiz")

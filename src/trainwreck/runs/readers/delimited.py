@@ -129,9 +129,7 @@ def _plan_with(delimiter: str, header: str, sample: Sequence[str], skip: int) ->
     return Plan(delimiter, names, skip, step, unit, epoch, split, group, long, words, meant)
 
 
-def _step(
-    names: Sequence[str], rows: Sequence[Sequence[str]], words: frozenset[int]
-) -> tuple[int, StepUnit] | None:
+def _step(names: Sequence[str], rows: Sequence[Sequence[str]], words: frozenset[int]) -> tuple[int, StepUnit] | None:
     """The column that counts: named like one, filled, not constant where another one moves."""
     usable = []
     for index, unit in columns.step_candidates(names):
@@ -285,4 +283,3 @@ def _is_header(row: Sequence[str], plan: Plan) -> bool:
     known = {name for name in plan.names if name}
     same = sum(cell.strip() in known for cell in row)
     return same >= max(1, 0.5 * min(len(row), len(plan.names))) and all(number(cell) is None for cell in row)
-

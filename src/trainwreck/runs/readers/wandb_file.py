@@ -183,4 +183,3 @@ def _records(source: Source) -> Iterator[bytes]:
                     if kind == _LAST:
                         yield b"".join(parts)
                         parts = []
-
