@@ -51,7 +51,7 @@ def test_places_are_whole_words_that_a_terminal_can_click() -> None:
 
 def test_a_healthy_run_says_what_was_read_and_looked_at() -> None:
     text = full(samples.healthy())
-    assert text.startswith("NO CAUSE   Nothing found")
+    assert text.startswith("NO CAUSE   Nothing wrong was seen")
     assert "runs/ok/trainer_state.json" in text
     assert "completed, last step 2000" in text
     assert "Looked at  loss, lr, metrics" in text
@@ -61,6 +61,7 @@ def test_a_partial_answer_says_so_and_names_what_was_unreadable() -> None:
     text = full(samples.partial())
     assert "partial: 1 input could not be read" in text
     assert "truncated record at byte 4096" in text
+    assert text.startswith("CRITICAL   Possibly: Learning rate too high")
     assert "confidence low (0.48)" in text
     assert "To be sure" in text
 

@@ -38,7 +38,7 @@ def render(result: Result, form: str = "html", **_: Any) -> str:
         # Our own files, and JSON with every character that could end the element escaped.
         style=Markup(style),
         scripts=[Markup(s) for s in scripts] if charts else [Markup(scripts[1])],
-        chart_data=Markup(_embeddable([_data(c) for c, _ in charts])),
+        chart_data=Markup(_embeddable([_data(c, d) for c, d in charts])),
         answer=Markup(_embeddable(result.to_json())),
         charts=[drawn for _, drawn in charts],
         **_view(result),
@@ -51,6 +51,7 @@ def _view(result: Result) -> dict[str, Any]:
     first = lead[0] if lead else None
     named = words.titles(result)
     told = {c.id for c in lead}
+    seen = words.telling_signs(result)
     span = _span(result)
     return {
         "version": __version__,
@@ -64,7 +65,9 @@ def _view(result: Result) -> dict[str, Any]:
         "rivals": [{"cause": c, "decides": words.deciding(c, first)} for c in words.others(result)],
         "findings": [f for f in result.findings if f.id not in told and f.sign != "unreadable"],
         "suspects": [{"it": s, "evidence": [_sighting(e, span) for e in s.evidence[:3]]} for s in result.suspects],
-        "symptoms": [{"text": s.text, "place": words.place(s.where)} for s in result.symptoms],
+        "symptoms": [
+            {"text": s.text, "place": words.place(s.where)} for s in result.symptoms if not first or s.id not in seen
+        ],
         "missing": result.missing,
         "unreadable": result.unreadable,
         "runs": [
@@ -84,6 +87,7 @@ def _cause(result: Result, cause: Cause, span: tuple[float, float] | None) -> di
     excerpt = words.excerpt_of(cause, result.excerpts)
     return {
         "it": cause,
+        "title": words.hedged(cause),
         "confidence": words.confidence(cause.confidence),
         "sure": {"high": "root cause", "medium": "likely root cause", "low": "possible root cause"}[
             words.confidence_word(cause.confidence)
@@ -147,22 +151,22 @@ def _charts(result: Result) -> list[tuple[Chart, svg.Drawn]]:
     """The curves to draw: the telling one, the marked ones, then the others in their order."""
     lead = words.leaders(result)
     first = words.telling_chart(result, lead[0] if lead else None)
-    order = sorted(result.charts, key=lambda c: (c is not first, not c.marks))
-    drawn = [(c, d) for c in order if (d := svg.draw(c)) is not None and d.count > 1]
+    telling = words.telling_signs(result)
+    order = sorted(result.charts, key=lambda c: (c is not first, not any(m.sign in telling for m in c.marks)))
+    drawn = [(c, d) for c in order if (d := svg.draw(c, telling)) is not None and d.count > 1]
     return drawn[:MAX_CHARTS]
 
 
-def _data(chart: Chart) -> dict[str, Any]:
+def _data(chart: Chart, drawn: svg.Drawn) -> dict[str, Any]:
     """A curve for the script: five significant digits are more than a screen shows."""
     pairs = svg.points(chart)
-    drawn = svg.draw(chart)
     return {
         "name": line(chart.name, 80),
         "unit": line(chart.unit, 40),
-        "log": drawn.log if drawn else False,
+        "log": drawn.log,
         "x": [float(f"{s:.8g}") for s, _ in pairs],
         "y": [float(f"{v:.5g}") if math.isfinite(v) else None for _, v in pairs],
-        "marks": [float(m.step) for m in sorted(chart.marks, key=lambda m: m.step) if math.isfinite(m.step)],
+        "marks": [[s, m.quiet] for s, m in zip(svg.marked_steps(chart), drawn.marks, strict=True)],
     }
 
 

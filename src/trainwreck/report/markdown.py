@@ -54,7 +54,7 @@ def render(result: Result, form: str = "markdown", **_: Any) -> str:
     if lead:
         rows += _cause(result, lead[0], first=True)
         for cause in lead[1:]:
-            rows += [f"### Also: {escape(cause.title)}", "", *_cause(result, cause, first=False)]
+            rows += [f"### Also: {escape(words.hedged(cause))}", "", *_cause(result, cause, first=False)]
     else:
         rows += _nothing(result)
     rows += _rivals(result, lead[0] if lead else None)

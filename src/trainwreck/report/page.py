@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 GUTTER = 11
+CODE_SUFFIXES = (".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".json", ".cfg", ".ini")
 SEVERITY_STYLE = {"critical": "bold red", "warning": "bold yellow", "suggestion": "bold cyan"}
 
 
@@ -132,7 +133,7 @@ class Page:
 
         if lead:
             first = lead[0]
-            self.title(first.severity, first.title)
+            self.title(first.severity, words.hedged(first))
             place = words.cause_place(first)
             when = "" if " step " in place else words.seen_when(first)
             self.facts([first.id, f"confidence {words.confidence(first.confidence)}", place, when])
@@ -171,7 +172,8 @@ class Page:
                 here = number == marked[0]
                 text = self._fit(source_line(excerpt.lines[index], self.inner - 9))
                 arrow = ">" if here else " "
-                label = "Code" if number == max(marked[0] - 1, excerpt.first_line) else ""
+                kind = "Code" if excerpt.path.endswith(CODE_SUFFIXES) else "Lines"
+                label = kind if number == max(marked[0] - 1, excerpt.first_line) else ""
                 body = Text.assemble(
                     (f"{arrow}{number:>5} ", "bold red" if here else "dim"),
                     (self._fit("│ "), "dim"),

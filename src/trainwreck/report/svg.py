@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from trainwreck.core.results import Chart
+from trainwreck.core.results import Chart, Mark
 from trainwreck.report import words
 from trainwreck.report.safe import line
 from trainwreck.report.sparkline import LOG_RANGE, share
@@ -24,12 +24,13 @@ class Tick:
 
 @dataclass(frozen=True)
 class MarkAt:
-    """A numbered evidence mark on a curve."""
+    """A numbered mark on a curve with all that was seen there. ``quiet``: it speaks for no cause."""
 
     at: float
     number: int
     step: str
-    text: str
+    texts: Sequence[str]
+    quiet: bool
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,16 @@ def points(chart: Chart) -> list[tuple[float, float]]:
     return sorted(pairs, key=lambda pair: pair[0])
 
 
-def draw(chart: Chart) -> Drawn | None:
-    """``chart`` as geometry; None where there is no finite value to draw."""
+def marked_steps(chart: Chart) -> dict[float, list[Mark]]:
+    """The marks with a finite step, by step, in order."""
+    found: dict[float, list[Mark]] = {}
+    for mark in sorted((m for m in chart.marks if math.isfinite(m.step)), key=lambda m: m.step):
+        found.setdefault(mark.step, []).append(mark)
+    return found
+
+
+def draw(chart: Chart, telling: Collection[str] = ()) -> Drawn | None:
+    """``chart`` as geometry; None where there is no finite value. ``telling``: signs that speak for a cause."""
     pairs = points(chart)
     finite = [v for _, v in pairs if math.isfinite(v)]
     if not finite:
@@ -77,8 +86,14 @@ def draw(chart: Chart) -> Drawn | None:
         return 100 * (1 - part)
 
     marks = [
-        MarkAt(round(x(m.step), 2), number, words.step(m.step), line(m.text, 300))
-        for number, m in enumerate(sorted((m for m in chart.marks if math.isfinite(m.step)), key=lambda m: m.step), 1)
+        MarkAt(
+            round(x(step), 2),
+            number,
+            words.step(step),
+            list(dict.fromkeys(line(m.text, 300) for m in same)),
+            not any(m.sign in telling for m in same),
+        )
+        for number, (step, same) in enumerate(marked_steps(chart).items(), 1)
     ]
     bad = [round(x(s), 1) for s, v in pairs if not math.isfinite(v)]
     return Drawn(

@@ -44,7 +44,7 @@ def _compose(page: Page, result: Result) -> None:
     most = page.limits.listed
     page.items("Not seen", [f"{line(m.artefact, 80)}: {line(m.why, 240)}" for m in result.missing], most)
     _suspects(page, result)
-    told = {e.sign for c in result.root_causes for e in c.evidence} if lead else set()
+    told = words.telling_signs(result) if lead else frozenset()
     symptoms = [(words.place(s.where), line(s.text, 300)) for s in result.symptoms if s.id not in told]
     page.items("Symptoms", [f"{at}  {text}" if at else text for at, text in symptoms], most)
     page.items("Unreadable", [line(text, 300) for text in result.unreadable], most)
@@ -95,7 +95,7 @@ def _further(page: Page, causes: Sequence[Cause]) -> None:
     for cause in causes[: page.limits.others]:
         page.gap()
         role = "also" if cause.role == "root" else "contributing"
-        page.title(cause.severity, cause.title)
+        page.title(cause.severity, words.hedged(cause))
         page.facts([cause.id, role, f"confidence {words.confidence(cause.confidence)}", words.cause_place(cause)])
         _evidence(page, "Evidence", cause, 1)
         page.row("Fix", line(cause.fix.text, 400), style="bold")

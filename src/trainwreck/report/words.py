@@ -36,6 +36,11 @@ def step(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
 
 
+def hedged(cause: Cause) -> str:
+    """The title, marked as a possibility where the confidence is low: no headline claims more than its figure."""
+    return ("Possibly: " if cause.confidence < MEDIUM else "") + line(cause.title, 300)
+
+
 def place(where: Where) -> str:
     """A clickable ``path:line:column``, then what a path cannot say: cell, step, metric, module, rank, key."""
     parts = []
@@ -114,7 +119,7 @@ def excerpt_of(cause: Cause, excerpts: Sequence[Excerpt]) -> Excerpt | None:
 
 
 def telling_chart(result: Result, cause: Cause | None = None) -> Chart | None:
-    """The curve to show first: one that the leading cause's evidence marks, else one with any mark, else the loss."""
+    """The curve to show first: one that the leading cause's evidence marks, else the loss, else any."""
     charts = [c for c in result.charts if len(c.values) > 1]
     if cause is not None:
         signs = {e.sign for e in cause.evidence}
@@ -122,7 +127,12 @@ def telling_chart(result: Result, cause: Cause | None = None) -> Chart | None:
         for chart in charts:
             if any(m.sign in signs for m in chart.marks) or chart.name in metrics:
                 return chart
-    return next((c for c in charts if c.marks), None) or next((c for c in charts if c.role == "loss"), None)
+    return next((c for c in charts if c.role == "loss"), None) or next(iter(charts), None)
+
+
+def telling_signs(result: Result) -> frozenset[str]:
+    """The signs that speak for a cause that is told; what else was seen is a remark, no alarm."""
+    return frozenset(e.sign for c in result.root_causes for e in c.evidence)
 
 
 def looked_at(result: Result) -> str:
@@ -134,14 +144,16 @@ def headline(result: Result) -> str:
     """The verdict in one sentence."""
     lead = leaders(result)
     if lead:
-        return line(lead[0].title, 300)
+        return hedged(lead[0])
     if result.status == "unreadable":
         return "Nothing could be read"
     if result.findings and any(f.severity != "suggestion" for f in result.findings):
         return "No root cause established; there are findings"
     if result.root_causes:
         return "No cause stands out; candidates follow"
-    return "Nothing found that a known failure mode would explain"
+    if result.symptoms or result.status == "complete":
+        return "No known failure mode explains what was seen"
+    return "Nothing wrong was seen in what was read"
 
 
 def counts(result: Result) -> str:

@@ -10,6 +10,11 @@
     if (a !== 0 && (a < 1e-3 || a >= 1e7)) return v.toExponential(3).replace(/\.?0+e/, "e");
     return String(Number(v.toPrecision(4)));
   }
+  function flat(y) {
+    var known = y.filter(function (v) { return v !== null; });
+    var low = Math.min.apply(null, known), high = Math.max.apply(null, known), room = Math.max(Math.abs(low) / 2, 0.5);
+    return low === high ? { range: [low - room, high + room] } : {};
+  }
   function every(u, splits) { return splits; }
   function decades(u, splits) {
     var tens = splits.map(function (v) { return Math.abs(Math.log10(v) % 1) < 1e-9 ? v : null; });
@@ -76,7 +81,7 @@
     var dense = chart.x.length > 60;
     this.plot = new uPlot({
       width: size.width, height: size.height, padding: [14, 22, 0, 0], legend: { show: false },
-      scales: { x: { time: false }, y: log ? { distr: 3, log: 10 } : {} },
+      scales: { x: { time: false }, y: log ? { distr: 3, log: 10 } : flat(y) },
       cursor: { sync: { key: "trainwreck-" + chart.unit }, drag: { x: true, y: false }, points: { size: 6 } },
       axes: [
         Object.assign({}, axis, { values: function (u, v) { return v.map(number); }, space: 70, size: 30 }),
@@ -96,7 +101,7 @@
   };
   Curve.prototype.draw = function (u) {
     var pen = u.ctx, box = u.bbox, ratio = window.devicePixelRatio || 1, chart = this.chart;
-    var colour = css("--critical"), paper = css("--paper"), i, x;
+    var colour = css("--critical"), soft = css("--soft"), paper = css("--paper"), i, x;
     function inside(x) { return x >= box.left - 1 && x <= box.left + box.width + 1; }
     pen.save();
     pen.strokeStyle = colour;
@@ -118,12 +123,12 @@
     pen.textBaseline = "middle";
     pen.lineWidth = ratio;
     for (i = 0; i < chart.marks.length; i++) {
-      x = u.valToPos(chart.marks[i], "x", true);
+      x = u.valToPos(chart.marks[i][0], "x", true);
       if (!inside(x)) continue;
+      pen.strokeStyle = pen.fillStyle = chart.marks[i][1] ? soft : colour;
       pen.setLineDash([4 * ratio, 3 * ratio]);
       pen.beginPath(); pen.moveTo(x, box.top); pen.lineTo(x, box.top + box.height); pen.stroke();
       pen.setLineDash([]);
-      pen.fillStyle = colour;
       pen.beginPath(); pen.arc(x, box.top, 8 * ratio, 0, 2 * Math.PI); pen.fill();
       pen.fillStyle = paper;
       pen.fillText(String(i + 1), x, box.top + 0.5 * ratio);
