@@ -59,11 +59,12 @@ def diagnose(
     causes = [_placed(cause, static) for cause in answer.causes]
     unreadable = [*found.unreadable, *extra.unreadable, *seen_runs.unreadable]
     findings = [*map(_unreadable_finding, unreadable), *_static_findings(static.evidence, known)]
+    told = _symptoms([*seen_runs.evidence, *seen_errors.evidence], known)
     result = Result(
-        status=_status(found, unreadable, bool(answer.causes or evidence)),
+        status=_status(found, unreadable, bool(causes or findings or told)),
         root_causes=causes,
         findings=sorted(findings, key=_finding_order),
-        symptoms=_symptoms([*seen_runs.evidence, *seen_errors.evidence], known),
+        symptoms=told,
         suspects=judge(suspects, answer, known),
         runs=[_summary(run) for run in seen_runs.runs],
         missing=answer.missing,

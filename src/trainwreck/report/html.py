@@ -58,6 +58,7 @@ def _view(result: Result) -> dict[str, Any]:
         "axis": _axis(result, span) if first and any(e.where.step is not None for e in first.evidence) else None,
         "status": result.status,
         "headline": words.headline(result),
+        "clear": words.clear(result),
         "counts": words.counts(result),
         "lead": _cause(result, first, span) if first else None,
         "also": [_cause(result, c, span) for c in lead[1:]],

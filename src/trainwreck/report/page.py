@@ -138,7 +138,7 @@ class Page:
             when = "" if " step " in place else words.seen_when(first)
             self.facts([first.id, f"confidence {words.confidence(first.confidence)}", place, when])
         else:
-            good = result.status in ("complete", "nothing_found") and not result.root_causes
+            good = words.clear(result) and result.status != "partial"
             self._put(
                 "NO CAUSE" if result.status != "unreadable" else "UNREADABLE",
                 Text(words.headline(result), style="bold"),

@@ -29,7 +29,9 @@ class Sparkline:
     figures: str
 
 
-def sparkline(chart: Chart, signs: Sequence[str] = (), *, unicode: bool = True, width: int = WIDTH) -> Sparkline | None:
+def sparkline(
+    chart: Chart, signs: Sequence[str] | None = None, *, unicode: bool = True, width: int = WIDTH
+) -> Sparkline | None:
     """``chart`` as one line, marked at the evidence (of ``signs`` only, if given). None without a finite value."""
     finite = [v for v in chart.values if math.isfinite(v)]
     if len(chart.values) < 2 or not finite:
@@ -56,7 +58,7 @@ def sparkline(chart: Chart, signs: Sequence[str] = (), *, unicode: bool = True, 
         drawn.append(before)
     marks = [" "] * width
     for mark in chart.marks:
-        if not signs or mark.sign in signs:
+        if signs is None or mark.sign in signs:
             marks[column(mark.step)] = "!"
     label = line(chart.name, 40) + (" (log)" if log else "")
     figures = f"min {words.number(low)}, max {words.number(high)}, last {words.number(chart.values[-1])}"

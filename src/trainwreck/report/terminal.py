@@ -155,7 +155,7 @@ def _nothing(page: Page, result: Result) -> None:
     page.row("Looked at", seen if seen else "nothing that could be judged: no metrics, no errors, no code")
     chart = words.telling_chart(result)
     if chart is not None:
-        page.curve(chart, ())
+        page.curve(chart, [s.id for s in result.symptoms])
 
 
 def _sighting(place: str, text: str) -> str:

@@ -140,6 +140,13 @@ def looked_at(result: Result) -> str:
     return ", ".join(line(name.replace("-", " "), 60) for name in result.observed)
 
 
+def clear(result: Result) -> bool:
+    """True if nothing at all speaks of trouble: no cause, no symptom, no finding above a suggestion, no bad end."""
+    ended_badly = any(r.outcome in ("crashed", "killed") for r in result.runs)
+    alarming = any(f.severity != "suggestion" for f in result.findings)
+    return not (result.root_causes or result.symptoms or ended_badly or alarming or result.status == "unreadable")
+
+
 def headline(result: Result) -> str:
     """The verdict in one sentence."""
     lead = leaders(result)
@@ -151,7 +158,7 @@ def headline(result: Result) -> str:
         return "No root cause established; there are findings"
     if result.root_causes:
         return "No cause stands out; candidates follow"
-    if result.symptoms or result.status == "complete":
+    if not clear(result):
         return "No known failure mode explains what was seen"
     return "Nothing wrong was seen in what was read"
 
