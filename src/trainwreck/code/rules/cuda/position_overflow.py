@@ -17,7 +17,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.order import constructors
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
-from trainwreck.code.scopes import Scope
+from trainwreck.code.rules.support import at_line
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import is_true, values
 from trainwreck.core.evidence import Evidence
@@ -123,25 +123,11 @@ def _table(project: Project, made: Call) -> Iterator[Evidence]:
     size = made.argument("num_embeddings", 0)
     known = values(project, size, made.scope)
     for item in known:
-        if item.proof and isinstance(item.value, int):
-            path, line, _ = item.proof[-1]
-            scope = project.walked[path].top if path in project.walked else made.scope
-            yield guess(
-                __name__,
-                (_At(line), scope),
-                f"the table of positions has {item.value} rows, decided here",
-                proof=[made],
-            )
+        place = at_line(project, item.proof) if isinstance(item.value, int) else None
+        if place is not None:
+            yield guess(__name__, place, f"the table of positions has {item.value} rows, decided here", proof=[made])
             return
     yield guess(__name__, made, "the table of positions is made here")
-
-
-class _At(ast.AST):
-    """A place that only has a line."""
-
-    def __init__(self, line: int) -> None:
-        super().__init__()
-        self.lineno, self.col_offset = line, 0
 
 
 def _tokenizations(project: Project) -> Iterator[Call]:
@@ -154,7 +140,3 @@ def _tokenizations(project: Project) -> Iterator[Call]:
             ) or (name in ("tok", "tokenize") and call.node.keywords):
                 if not is_true(call.argument("truncation")) and call.argument("max_length") is None:
                     yield call
-
-
-def scope_of(call: Call) -> Scope:
-    return call.scope

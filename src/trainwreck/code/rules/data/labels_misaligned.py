@@ -1,0 +1,178 @@
+"""Inputs and labels are reordered apart from each other.
+
+What: the inputs are shuffled, sorted or filtered and the labels are not (or by another permutation).
+Why it matters: labels belong to other samples; nothing can be learned but the class frequencies.
+When it is fine: where both go through the same permutation, or the pair is shuffled as one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.calls import last_name, written
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Binding, Scope
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import numpy as np
+def main(rng):
+    x, y = load()
+    order = rng.permutation(len(x))
+    x = x[order]  # expect
+    return x[:10], y[:10]
+""",
+    """
+class Data:
+    def __init__(self, rows):
+        self.tokens = sorted((r["text"] for r in rows), key=len)  # expect
+        self.labels = [r["label"] for r in rows]
+    def __getitem__(self, i):
+        return self.tokens[i], self.labels[i]
+""",
+    """
+import random
+def main():
+    images, labels = load()
+    random.shuffle(images)  # expect
+    return list(zip(images, labels))
+""",
+)
+GOOD = """
+import numpy as np, random
+def main(rng):
+    x, y = load()
+    order = rng.permutation(len(x))
+    x, y = x[order], y[order]
+    pairs = list(zip(x, y))
+    random.shuffle(pairs)
+    train = order[:10]
+    return x[train], y[train]
+class Data:
+    def __init__(self, rows):
+        rows = sorted(rows, key=len)
+        self.tokens = [r["text"] for r in rows]
+        self.labels = [r["label"] for r in rows]
+        self.names = sorted(r["label"] for r in rows)
+    def __getitem__(self, i):
+        return self.tokens[i], self.labels[i]
+"""
+PERMUTES = ("permutation", "randperm", "argsort")
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for scope in project.scopes:
+        if scope.kind == "class":
+            yield from _attributes(project, scope)
+        else:
+            yield from _permuted(project, scope)
+            yield from _shuffled(project, scope)
+
+
+def _pairs(scope: Scope) -> Iterator[tuple[str, str, Binding]]:
+    """Names that are unpacked together from one call: inputs and labels."""
+    together: dict[int, list[Binding]] = {}
+    for bindings in scope.bindings.values():
+        for binding in bindings:
+            if binding.kind == "assign" and len(binding.path) == 1 and isinstance(binding.value, ast.Call):
+                together.setdefault(id(binding.node), []).append(binding)
+    for group in together.values():
+        if len(group) == 2:
+            yield group[0].name, group[1].name, group[0]
+
+
+def _permuted(project: Project, scope: Scope) -> Iterator[Evidence]:
+    orders = {
+        name
+        for name, bindings in scope.bindings.items()
+        for b in bindings
+        if isinstance(b.value, ast.Call) and last_name(b.value.func) in PERMUTES
+    }
+    for one, other, _ in _pairs(scope):
+        uses = {name: _indexed_by(scope, name, orders) for name in (one, other)}
+        if bool(uses[one]) == bool(uses[other]) or not _used_together(project, scope, one, other):
+            continue
+        moved = one if uses[one] else other
+        still = other if uses[one] else one
+        reordered = [
+            b for b in scope.bindings[moved] if isinstance(b.value, ast.Subscript) and written(b.value.slice) in orders
+        ]
+        if reordered and written(getattr(reordered[0].value, "value", None)) == moved:
+            text = f"{moved} is reordered here, {still} is not"
+            yield sighting(__name__, (reordered[0].node, scope), text)
+
+
+def _indexed_by(scope: Scope, name: str, orders: set[str]) -> bool:
+    for node in ast.walk(scope.node):
+        if isinstance(node, ast.Subscript) and written(node.value) == name:
+            if any(isinstance(n, ast.Name) and n.id in orders for n in ast.walk(node.slice)):
+                return True
+    return False
+
+
+def _used_together(project: Project, scope: Scope, one: str, other: str) -> bool:
+    """True if both are used later with the same index, or together in one call or tuple."""
+    for node in ast.walk(scope.node):
+        if isinstance(node, ast.Tuple | ast.Call):
+            items = node.elts if isinstance(node, ast.Tuple) else node.args
+            bases = [written(i.value if isinstance(i, ast.Subscript) else i) for i in items]
+            if one in bases and other in bases and not isinstance(getattr(node, "ctx", None), ast.Store):
+                return True
+    return False
+
+
+def _shuffled(project: Project, scope: Scope) -> Iterator[Evidence]:
+    shuffles = [c for c in project.calls("shuffle") if c.scope is scope and len(c.node.args) >= 1]
+    moved = [(written(c.node.args[0]), c) for c in shuffles]
+    for one, other, _ in _pairs(scope):
+        names = [n for n, _ in moved if n in (one, other)]
+        if len(set(names)) == 1 and _used_together(project, scope, one, other) and "seed" not in written(scope.node):
+            call = next(c for n, c in moved if n == names[0])
+            yield sighting(__name__, call, f"{names[0]} is shuffled alone, {other if names[0] == one else one} is not")
+
+
+def _attributes(project: Project, owner: Scope) -> Iterator[Evidence]:
+    """Two attributes built from the same rows, one of them sorted, and read with the same index."""
+    getter = owner.method("__getitem__")
+    index = getter.params[-1] if getter is not None and len(getter.params) == 2 else None
+    if getter is None or index is None:
+        return
+    read = {
+        n.value.attr
+        for n in ast.walk(getter.node)
+        if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Attribute) and written(n.slice) == index
+    }
+    sources: dict[str, tuple[str, bool, Binding]] = {}
+    for name in read:
+        for binding in owner.attributes.get(name, ()):
+            found = _source(binding.value)
+            if found is not None:
+                sources[name] = (*found, binding)
+    for name, (rows, ordered, binding) in sources.items():
+        others = [
+            n for n, (r, o, b) in sources.items() if n != name and r == rows and not o and b.scope is binding.scope
+        ]
+        if ordered and others:
+            text = f"self.{name} is put in another order than self.{others[0]}, and both are read with the same index"
+            yield sighting(__name__, (binding.node, binding.scope), text)
+
+
+def _source(value: ast.expr | None) -> tuple[str, bool] | None:
+    """(what a comprehension runs over, whether its result is reordered)."""
+    ordered = False
+    while isinstance(value, ast.Call) and last_name(value.func) in (
+        "sorted",
+        "list",
+        "tuple",
+        "tensor",
+        "array",
+        "reversed",
+    ):
+        ordered = ordered or last_name(value.func) in ("sorted", "reversed")
+        value = value.args[0] if value.args else None
+    if isinstance(value, ast.ListComp | ast.GeneratorExp) and len(value.generators) == 1:
+        return written(value.generators[0].iter), ordered
+    return None

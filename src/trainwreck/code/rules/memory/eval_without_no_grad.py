@@ -1,0 +1,135 @@
+"""An evaluation sums up losses with their graphs.
+
+What: outside the training step, a loss or an output is added to a running tensor without ``no_grad`` and without
+``.item()``.
+Why it matters: the graphs of the whole evaluation set stay in memory at once.
+When it is fine: under ``torch.no_grad()`` or ``inference_mode()``.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.order import inside, loops, training_steps, under_no_grad
+from trainwreck.code.project import Project
+from trainwreck.code.rule import guess, sighting
+from trainwreck.code.scopes import Binding, Scope
+from trainwreck.code.seek import is_loss, is_module
+from trainwreck.code.surface import Surface
+from trainwreck.core.evidence import Evidence
+
+BAD = """
+import torch
+from torch import nn
+def main(loader, val, opt):
+    model, criterion = nn.Linear(4, 2), nn.CrossEntropyLoss()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+    total = 0.0
+    for x, y in val:
+        total = total + criterion(model(x), y)  # expect
+    print(float(total))
+"""
+GOOD = """
+import torch
+from torch import nn
+@torch.no_grad()
+def score(model, val, criterion):
+    total = 0.0
+    for x, y in val:
+        total += criterion(model(x), y)
+    return total
+def main(loader, val, opt):
+    model, criterion = nn.Linear(4, 2), nn.CrossEntropyLoss()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+    with torch.no_grad():
+        score(model, val, criterion)
+    for batch in loader:
+        parts = 0.0
+        for x, y in batch:
+            parts = parts + criterion(model(x), y)
+        parts.backward()
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    bodies = [t.body for t in training_steps(project)]
+    if not bodies:
+        return
+    for scope in project.scopes:
+        if any("no_grad" in written(d) or "inference_mode" in written(d) for d in scope.decorators):
+            continue
+        if scope.owner is not None and project.is_a(scope.owner, "Module"):
+            continue
+        backward = {written(c.receiver) for c in project.calls("backward") if c.scope is scope}
+        for name, bindings in scope.bindings.items():
+            for binding in bindings:
+                if name in backward or not _sums(project, binding, scope):
+                    continue
+                node = binding.node
+                trained = any(inside(project, node, scope, b) for b in bodies if isinstance(b, ast.For | ast.While))
+                if trained or not loops(project, node, scope) or under_no_grad(project, node, scope):
+                    continue
+                if not _called_under_no_grad(project, scope) and not _goes_back(project, scope, name):
+                    text = f"{name} collects values with their graphs over the whole evaluation"
+                    yield sighting(__name__, (node, scope), text)
+
+
+def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
+    for function in project.functions:
+        if any(w in function.name.lower() for w in ("eval", "valid", "test", "score", "accuracy")):
+            for node in project.within(function, ast.For):
+                if not under_no_grad(project, node, function) and not _called_under_no_grad(project, function):
+                    yield guess(__name__, (node, function), "this evaluation runs with gradients on")
+                    return
+
+
+def _sums(project: Project, binding: Binding, scope: Scope) -> bool:
+    value = binding.value
+    if binding.kind == "assign" and isinstance(value, ast.BinOp) and written(value.left) == binding.name:
+        return _graph(project, value.right, scope)
+    return binding.kind in ("augment", "append") and value is not None and _graph(project, value, scope)
+
+
+def _graph(project: Project, value: ast.expr, scope: Scope) -> bool:
+    """True for the bare result of a loss or a network."""
+    if isinstance(value, ast.BinOp):
+        return _graph(project, value.left, scope) or _graph(project, value.right, scope)
+    if isinstance(value, ast.Name):
+        made = [
+            b for b in scope.bindings.get(value.id, ()) if b.kind == "assign" and b.value is not None and not b.path
+        ]
+        return bool(made) and all(
+            isinstance(b.value, ast.Call) and _graph(project, b.value, scope) for b in made if b.value
+        )
+    if not isinstance(value, ast.Call) or last_name(value.func) in (
+        "item",
+        "detach",
+        "cpu",
+        "float",
+        "numpy",
+        "tolist",
+    ):
+        return False
+    call = Call(value, scope)
+    return is_loss(project, call) or is_module(project, value.func, scope)
+
+
+def _called_under_no_grad(project: Project, scope: Scope) -> bool:
+    callers = project.callers(scope) if scope.kind == "function" else []
+    return bool(callers) and all(under_no_grad(project, c.node, c.scope) for c in callers)
+
+
+def _goes_back(project: Project, scope: Scope, name: str) -> bool:
+    """True if the sum is handed out by a function that computes a loss."""
+    returned = any(v is not None and name in written(v) for v in scope.returns)
+    return returned and (
+        scope.name in ("forward", "__call__", "closure", "training_step") or "loss" in scope.name.lower()
+    )

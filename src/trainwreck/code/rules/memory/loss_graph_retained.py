@@ -1,0 +1,108 @@
+"""A running sum keeps the graph of every step.
+
+What: ``total += loss`` (or appending the loss) without ``.item()`` or ``.detach()`` in a training loop.
+Why it matters: every step's graph stays alive; memory grows until it runs out.
+When it is fine: under ``no_grad``, or where the sum itself goes backward.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.calls import written
+from trainwreck.code.flow import back
+from trainwreck.code.order import inside, training_steps, under_no_grad
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Binding, Scope
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+def train(model, loader, criterion, opt):
+    total = 0.0
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss  # expect
+    return total
+""",
+    """
+def train(model, loader, criterion, opt):
+    history = []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()
+        opt.step()
+        history.append(loss)  # expect
+""",
+)
+GOOD = """
+def train(model, loader, criterion, opt):
+    total, history = 0.0, []
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        total += loss.item()
+        history.append(float(loss))
+def accumulate(model, loader, criterion, opt):
+    for batch in loader:
+        loss = 0.0
+        for part in batch:
+            loss += criterion(model(part), part)
+        loss.backward()
+        opt.step()
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for training in training_steps(project):
+        if training.loop is None:
+            continue
+        names = {c.receiver.id for c in training.backward if isinstance(c.receiver, ast.Name)}
+        for name, bindings in training.scope.bindings.items():
+            for binding in bindings:
+                if name in names or not inside(project, binding.node, binding.scope, training.body):
+                    continue
+                if (
+                    _keeps(binding, names)
+                    and not under_no_grad(project, binding.node, binding.scope)
+                    and _grows(project, binding, training.body)
+                ):
+                    feeds = any(_feeds(project, c.receiver, name, training.scope) for c in training.backward)
+                    if not feeds:
+                        text = f"{name} collects the loss with its graph in every step"
+                        yield sighting(__name__, (binding.node, binding.scope), text)
+
+
+def _keeps(binding: Binding, names: set[str]) -> bool:
+    value = binding.value
+    if binding.kind in ("augment", "append"):
+        return _bare(value, names)
+    if binding.kind == "assign" and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        own = written(value.left) == binding.name
+        return own and _bare(value.right, names)
+    return False
+
+
+def _bare(value: ast.expr | None, names: set[str]) -> bool:
+    if isinstance(value, ast.BinOp):
+        return _bare(value.left, names) or _bare(value.right, names)
+    return isinstance(value, ast.Name) and value.id in names
+
+
+def _grows(project: Project, binding: Binding, body: ast.AST) -> bool:
+    """True if the collector starts outside the loop."""
+    starts = [b for b in binding.scope.bindings.get(binding.name, ()) if b.kind == "assign" and b is not binding]
+    return bool(starts) and not any(inside(project, b.node, b.scope, body) for b in starts)
+
+
+def _feeds(project: Project, receiver: ast.expr | None, name: str, scope: Scope) -> bool:
+    if receiver is None:
+        return False
+    return any(isinstance(s.node, ast.Name) and s.node.id == name for s in back(project, receiver, scope))
