@@ -22,8 +22,17 @@ from trainwreck.core.source import HEAD_BYTES, Source
 MAX_FILES = 5000
 MAX_DEPTH = 12
 SKIPPED_DIRECTORIES = frozenset(
-    (".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".ruff_cache", ".cache")
-    + (".ipynb_checkpoints",)
+    [
+        ".git",
+        "__pycache__",
+        ".venv",
+        "venv",
+        "node_modules",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".cache",
+        ".ipynb_checkpoints",
+    ]
 )
 _URI = re.compile(r"^[a-z][a-z0-9+.-]+://")
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".npy", ".npz", ".h5", ".onnx", ".gguf", ".msgpack")

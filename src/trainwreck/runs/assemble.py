@@ -27,6 +27,8 @@ MAX_COMPARED = 150
 MANY = 3
 SAME_START_SECONDS = 120.0
 """Processes of one job open their event files within about this time; a judgement."""
+EARLY_ROWS = 5
+"""Before this row the clock may leap: compilation, first evaluation."""
 CLOCK_GAP = 100.0
 """A gap this many times the usual one between two rows is a stop and a resume, not a slow evaluation; a judgement."""
 
@@ -317,7 +319,7 @@ def _with_clock(run: Run) -> Run:
     for index, gap in enumerate(gaps, 1):
         on = series.steps[index] >= series.steps[index - 1]
         back = gap < -max(usual, 1.0)
-        leap = gap > CLOCK_GAP * usual and gap > CLOCK_GAP
+        leap = index > EARLY_ROWS and gap > CLOCK_GAP * max(usual, 1.0)
         if on and (back or leap):
             told = "goes back" if back else "leaps"
             before, after = series.values[index - 1], series.values[index]

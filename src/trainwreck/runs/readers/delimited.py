@@ -195,11 +195,8 @@ def _fast(text: str, start: int, plan: Plan, recorder: RunRecorder) -> bool:
         framed = framed.replace(mark + mark, full).replace(mark + mark, full)
         framed = framed.replace(f"\n{mark}", f"\n{_MISSING_TEXT}{mark}")
         body = framed.replace(f"{mark}\n", f"{mark}{_MISSING_TEXT}\n")[1:-1]
-    try:
-        cells = array("d", map(float, body.replace("\n", mark).split(mark)))
-    except ValueError:
-        return False
-    if len(cells) != count * width:
+    cells = _numbers(body, mark)
+    if cells is None or len(cells) != count * width:
         return False
     if plan.step is None:
         recorder.rows(plan.names, cells, None, start)
@@ -216,6 +213,21 @@ def _fast(text: str, start: int, plan: Plan, recorder: RunRecorder) -> bool:
         epoch = row[plan.epoch] if plan.epoch not in (None, plan.step) else None
         recorder.row(plan.names, row, last, start + index, epoch=epoch)
     return True
+
+
+def _numbers(body: str, mark: str) -> array[float] | None:
+    """All cells of a chunk, None if one of them is no number. A JSON parser reads four times as fast as ``float``."""
+    import orjson
+
+    flat = body.replace("\n", mark)
+    try:
+        return array("d", orjson.loads(f"[{flat if mark == ',' else flat.replace(mark, ',')}]"))
+    except (orjson.JSONDecodeError, TypeError):
+        pass
+    try:
+        return array("d", map(float, flat.split(mark)))
+    except ValueError:
+        return None
 
 
 def _slow(text: str, start: int, plan: Plan, recorder: RunRecorder) -> None:

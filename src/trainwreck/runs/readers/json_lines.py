@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -88,10 +89,26 @@ class _Rows:
         self.names: set[str] = set()
         self.step_names: list[str] = []
         self._meaning: dict[tuple[str, ...], tuple[int | None, int | None]] = {}
+        self._plain: dict[tuple[str, ...], int] = {}
         self._last = 0.0
         self._count = 0
 
     def take(self, row: Mapping[str, Any], line: int) -> None:
+        """One object. Rows of numbers only whose keys are known take the short way."""
+        plain = self._plain.get(tuple(row))
+        if plain is not None:
+            try:
+                cells = array("d", row.values())
+            except (TypeError, OverflowError):
+                self._take(row, line)
+                return
+            self._count += 1
+            self._last = cells[plain]
+            self.recorder.row(tuple(row), cells, self._last, line)
+            return
+        self._take(row, line)
+
+    def _take(self, row: Mapping[str, Any], line: int) -> None:
         pairs = list(flat(row)) if any(isinstance(value, dict) for value in row.values()) else list(row.items())
         names = tuple(str(name) for name, _ in pairs)
         values = [cell(name, value) for name, value in pairs]
@@ -107,6 +124,9 @@ class _Rows:
         if isinstance(planned, (int, float)) and not isinstance(planned, bool) and planned > 0:
             self.planned = float(planned)
             self.finished = self._last >= 0.999 * self.planned
+        if step_at is not None and epoch_at in (None, step_at) and planned is None and self.form != "mm-json":
+            if all(type(value) in (int, float) for value in row.values()):
+                self._plain[names] = step_at
         split = next((row[key] for key in _SPLIT_KEYS if isinstance(row.get(key), str)), None)
         key = next((row[k] for k in ("metric", "name", "key", "tag") if isinstance(row.get(k), str)), None)
         if key is not None and "value" in names:
