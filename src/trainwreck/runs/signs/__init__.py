@@ -14,7 +14,9 @@ from functools import cache
 
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.run import Run
+from trainwreck.runs.signs import log
 from trainwreck.runs.signs._curve import View
+from trainwreck.runs.signs._whole import whole
 
 Finder = Callable[[View], Iterator[Evidence]]
 
@@ -29,12 +31,13 @@ def _finders(curves: bool) -> tuple[Finder, ...]:
 
 
 def sightings(runs: Sequence[Run]) -> list[Evidence]:
-    """All signs of all runs. Of several attempts at one run the last is judged; earlier ones are only counted."""
+    """All signs of all runs. Of several attempts at one run the last is judged; of earlier ones only how they ended."""
     found = []
-    for run in runs:
-        if run.attempt != run.of_attempts:
-            continue
+    for run in whole(runs):
         view = View(run)
+        if run.attempt != run.of_attempts:
+            found += [replace(item, attempt=run.attempt) for item in log.earlier(view)]
+            continue
         for finder in _finders(any(len(s) > 0 for s in run.series.values())):
             found += [replace(item, attempt=run.attempt) for item in finder(view)]
     return found

@@ -202,8 +202,26 @@ class View:
 
     @cached_property
     def loss(self) -> Curve | None:
-        """The training loss that is judged: the one with most points."""
-        return next(iter(self.all("loss")), None)
+        """The training loss that is judged: the one with most points, else an error that is minimised (``mse``)."""
+        named = self.all("loss")
+        if named or self.is_rl or self.is_gan:
+            return next(iter(named), None)
+        from trainwreck.runs.roles import lower_is_better
+
+        errors = [c for c in self.all("metric") if lower_is_better(c.name)]
+        totals = [c for c in self.named(_TOTAL) if c.series.role is None]
+        return max([*errors, *totals], key=lambda c: c.n, default=None)
+
+    @cached_property
+    def grad_norms(self) -> list[Curve]:
+        """Total gradient norms; one with the name of a part in front (``encoder_grad_norm``) is none."""
+        return [c for c in self.all("grad-norm") if _PLAIN_NORM.search(c.name)]
+
+    @cached_property
+    def part_norms(self) -> list[Curve]:
+        """Gradient norms of parts of the model."""
+        parts = [c for c in self.all("grad-norm") if not _PLAIN_NORM.search(c.name)]
+        return [*parts, *self.all("grad-norm-term")]
 
     @cached_property
     def eval_loss(self) -> Curve | None:
@@ -254,6 +272,12 @@ class View:
         return None
 
 
+_TOTAL = r"^(train[/_ ]?)?(total|contrastive|info_?nce|objective|cost|nll|ce|xent|elbo)$"
+_PLAIN_NORM = re.compile(
+    r"^(.*[/.])?(train(ing)?|global|total|mean|avg|max|full|overall|opt(im\w*)?|model|unclipped|actor|policy)?[_ -]*"
+    r"(grad(ient)?s?[_ -]?norm|gnorm|norm[_ -]?grad)",
+    re.IGNORECASE,
+)
 _RL_ROLES = frozenset(
     (
         "rl-loss",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from trainwreck.core.evidence import Evidence
+from trainwreck.core.evidence import Evidence, EvidenceClass
 from trainwreck.runs.signs._curve import Curve, View, at_step, seen, show
 
 FAMILY = "evaluation"
@@ -77,7 +77,7 @@ def _train_level(view: View, step: float) -> tuple[float, float] | None:
 
 
 def _against_training(view: View, total: Curve) -> Iterator[Evidence]:
-    if total.n < MIN_EVALS:
+    if total.n < MIN_EVALS - 1:
         return
     values = total.smooth if total.n >= 12 else total.v
     best = int(values.argmin())
@@ -89,7 +89,9 @@ def _against_training(view: View, total: Curve) -> Iterator[Evidence]:
         score is not None and score.n >= 4 and score.end >= 0.98 * float(score.v.max()) and score.end > score.v[0]
     )
     need = RISE if not improving else 1.5
-    rising = after >= max(2, total.n // 10) and lowest > 0 and end > need * lowest and end - lowest > 3 * total.noise
+    clear = end > max(need, 1.15) * lowest
+    enough = after >= max(2, total.n // 10) or (after >= 1 and total.n <= 10 and clear)
+    rising = enough and lowest > 0 and end > need * lowest and end - lowest > 3 * total.noise * (total.n >= 6)
     levels = _train_level(view, total.step(best))
     falls = levels is None or levels[1] < 0.97 * levels[0]
     if rising and falls and levels is not None and levels[0] > 0:
@@ -98,7 +100,8 @@ def _against_training(view: View, total: Curve) -> Iterator[Evidence]:
             f"training loss falls from {show(levels[0])} to {show(levels[1])}"
         )
         value = {"onset": total.step(best), "best": lowest, "end": end}
-        yield seen("eval-loss-rises-train-falls", text, total.where(best), value, end=total.step(-1))
+        cls: EvidenceClass = "direct" if after >= 2 else "circumstantial"
+        yield seen("eval-loss-rises-train-falls", text, total.where(best), value, cls=cls, end=total.step(-1))
         if levels[1] < 0.2 * end:
             text = f"the training loss ends at {show(levels[1])}, the validation loss at {show(end)}"
             yield seen("train-val-gap", text, total.where(-1), end / max(levels[1], 1e-12), cls="circumstantial")

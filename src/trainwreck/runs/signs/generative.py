@@ -23,6 +23,10 @@ IMBALANCE = 100.0
 """thresholds.tsv: one component above 100 times another (seed)."""
 
 
+_AUXILIARY = re.compile(r"aux|balanc|regular|l[12]_|weight_decay|z_?loss|kl", re.IGNORECASE)
+_BARE_TERM = r"^(train[/_ ])?(reg|cls|rec|recon|bce|ce|mse|seg|box|obj|pose|depth)$"
+
+
 def find(view: View) -> Iterator[Evidence]:
     """Codebooks, discriminators, KL terms, and the balance of loss terms."""
     yield from _codebook(view)
@@ -38,7 +42,10 @@ def find(view: View) -> Iterator[Evidence]:
 
 def _codebook(view: View) -> Iterator[Evidence]:
     size = view.setting("codebook_size", "num_embeddings", "n_embed", "n_codes", "num_codes", "codebook_k")
-    for curve in view.all("codebook-perplexity")[:1]:
+    codes = view.all("codebook-perplexity")
+    if not codes and view.named(r"vq|codebook|commit|quantiz"):
+        codes = view.all("perplexity")
+    for curve in codes[:1]:
         level = curve.level(0.5, 1.0)
         if curve.n >= 3 and (0 < level < ONE_CODE or (size and 0 < level < USAGE * size)):
             text = f"{curve.name} is {show(level)}" + (
@@ -111,11 +118,9 @@ def _balance(view: View) -> Iterator[Evidence]:
     """One loss term outweighs another by two orders of magnitude to the end, or a term is exactly zero."""
     if view.is_rl or view.is_gan:
         return
-    terms = [
-        c
-        for c in view.all("loss-term")
-        if c.n >= 3 and not re.search(r"aux|balance|reg(ular)?|z_?loss|kl", c.name.lower())
-    ]
+    terms = [c for c in view.all("loss-term") if c.n >= 3 and not _AUXILIARY.search(c.name)]
+    if not terms and view.loss is not None and view.loss.series.role is None:
+        terms = [c for c in view.named(_BARE_TERM) if c.n >= 3]
     alive = [c for c in terms if c.end > 0 and c.start > 0]
     if len(alive) < 2:
         return

@@ -25,7 +25,7 @@ MIN_POINTS = 8
 
 def find(view: View) -> Iterator[Evidence]:
     """Signs of the (total) gradient norm."""
-    for curve in view.all("grad-norm")[:1]:
+    for curve in view.grad_norms[:1]:
         if curve.n < 5 or not curve.v.any():
             continue
         yield from _size(view, curve)

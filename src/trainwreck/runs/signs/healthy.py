@@ -45,7 +45,11 @@ def _loss(view: View, loss: Curve) -> Iterator[Evidence]:
     lowest = float(loss.blocks(20).min())
     falls = loss.end < (1 - FALL) * loss.start or (loss.start < 0 and loss.end < loss.start)
     finite = len(loss.index) == loss.count
-    if falls and finite and loss.end <= max(1.1 * lowest, lowest + 2 * loss.scatter):
+    if (
+        falls
+        and finite
+        and loss.end <= max(1.1 * lowest, lowest + 2 * loss.scatter, lowest + 0.05 * (loss.start - lowest))
+    ):
         text = f"{loss.name} falls from {show(loss.start)} to {show(loss.end)} and stays there"
         yield seen(
             "loss-falls", text, loss.where(-1), loss.end / loss.start if loss.start else None, cls="circumstantial"
@@ -62,13 +66,22 @@ def _loss(view: View, loss: Curve) -> Iterator[Evidence]:
     if falls and finite and rising:
         text = f"{rising[0].name} rises from {show(rising[0].start)} to {show(rising[0].end)} while the total falls"
         yield seen("healthy-component-rises", text, rising[0].where(-1), cls="circumstantial")
-    lr = next(iter(view.all("lr")), None)
-    steps = loss.blocks(20)
-    rises = (
-        len(steps) >= 10
-        and all(steps[i] >= 0.98 * steps[i - 1] for i in range(1, len(steps)))
-        and loss.end > 1.5 * loss.start
-    )
-    if rises and finite and lr is not None and lr.n >= 4 and lr.end < 0.1 * float(lr.v.max()):
-        text = f"{loss.name} rises evenly over the whole run while the learning rate decays as planned"
+    if finite and rises_by_design(view, loss):
+        text = f"{loss.name} rises evenly over the whole run while everything else goes as planned"
         yield seen("loss-rises-by-design", text, loss.where(-1), loss.end / loss.start, cls="circumstantial")
+
+
+def rises_by_design(view: View, loss: Curve) -> bool:
+    """An even rise from first to last, while the learning rate decays to its end or the validation loss falls.
+
+    A divergence is neither even nor does it go on while the rate shrinks; a curriculum does.
+    """
+    steps = loss.blocks(20)
+    even = len(steps) >= 10 and all(steps[i] >= 0.98 * steps[i - 1] for i in range(1, len(steps)))
+    if not even or loss.start <= 0 or loss.end < 1.5 * loss.start:
+        return False
+    rates = view.all("lr")
+    decays = bool(rates) and rates[0].n >= 4 and rates[0].end < 0.1 * float(rates[0].v.max())
+    ev = view.eval_loss
+    falls = ev is not None and ev is not loss and ev.n >= 4 and ev.end < 0.95 * float(ev.v[0])
+    return decays or falls

@@ -60,6 +60,18 @@ def find(view: View) -> Iterator[Evidence]:
     yield from _length(run)
 
 
+def earlier(view: View) -> Iterator[Evidence]:
+    """How an earlier attempt in the same log ended, where it says so itself."""
+    kinds = {event.kind: event for event in reversed(view.run.events)}
+    if "dist-child-failed" in kinds:
+        event = kinds["dist-child-failed"]
+        text = f"in an earlier attempt a child process failed: {event.text.strip()[:160]}"
+        yield seen("dist-child-failed", text, event.where, event.value, cls="circumstantial")
+    if "traceback" in kinds and view.run.outcome == "crashed":
+        text = f"attempt {view.run.attempt} of {view.run.of_attempts} ended in a traceback"
+        yield seen("crash-traceback", text, kinds["traceback"].where, cls="circumstantial")
+
+
 def _ends(run: Run) -> Iterator[Evidence]:
     kinds = {event.kind for event in run.events}
     by_hand = bool(kinds & _EXPLAIN_KILL) or run.outcome in ("cancelled", "time-limit", "interrupted")

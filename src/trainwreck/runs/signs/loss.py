@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from trainwreck.core.evidence import Evidence
 from trainwreck.runs.signs._curve import Curve, View, at_step, seen, show
+from trainwreck.runs.signs.healthy import rises_by_design
 
 FAMILY = "loss"
 OVERSHOOT = 1.3
 """Warm-up overshoots that real logs show go from 12 to 22-77 (artifact-formats.md 2.4); below 1.3x it is noise."""
+LARGE_OVERSHOOT = 3.0
+"""An overshoot that no noise makes; the lower end of those seen is 2 (artifact-formats.md), a margin on top."""
 ABOVE_START = 1.15
 """End level over start level; a judgement: above the scatter between batches."""
 RISE = 1.2
@@ -32,13 +35,31 @@ def find(view: View) -> Iterator[Evidence]:
     if curve is None or not curve.n or view.is_gan:
         return
     yield from _magnitude(view, curve)
+    yield from _in_units(view)
     if view.is_rl:
         return
     yield from _overshoot(view, curve)
     if curve.n >= MIN_POINTS and not (curve.v < 0).any() and not _contradicted(view, curve):
         yield from _levels(view, curve)
         yield from _spikes(view, curve)
+        yield from _seam(view, curve)
     yield from _few(curve)
+
+
+def _seam(view: View, curve: Curve) -> Iterator[Evidence]:
+    """A loss that is clearly higher right after a resume than right before it."""
+    import numpy as np
+
+    for seam in view.run.seams:
+        before = [i for i in range(curve.n) if curve.step(i) <= seam][-5:]
+        after = [i for i in range(curve.n) if curve.step(i) > seam][:3]
+        if len(before) < 3 or len(after) < 2:
+            continue
+        old, new = float(np.median(curve.v[before])), float(np.median(curve.v[after]))
+        if new > JUMP * old and new - old > 5 * curve.noise:
+            text = f"{curve.name} jumps from {show(old)} to {show(new)} where the run was resumed"
+            yield seen("loss-jump-at-resume", text, curve.where(after[0]), new / max(old, 1e-12))
+            return
 
 
 def _magnitude(view: View, curve: Curve) -> Iterator[Evidence]:
@@ -52,6 +73,15 @@ def _magnitude(view: View, curve: Curve) -> Iterator[Evidence]:
     elif size >= 1e4 and curve.count >= 5 and curve.end > 0.1 * curve.start:
         text = f"{worst.name} starts at {show(size)} and still stands at {show(curve.end)}"
         yield seen("loss-scale-wrong", text, worst.where(0), size, cls="circumstantial")
+
+
+def _in_units(view: View) -> Iterator[Evidence]:
+    """An error in the units of the target that is far above one: the target was not scaled."""
+    for curve in view.named(r"(^|[/_ ])(rmse|mae|mape?)$"):
+        if curve.series.role in ("metric", "eval-metric") and curve.n >= 2 and curve.median > 50:
+            text = f"{curve.name} is about {show(curve.median)}, in the units of the target"
+            yield seen("regression-error-in-units", text, curve.where(0), curve.median, cls="circumstantial")
+            return
 
 
 def _overshoot(view: View, curve: Curve) -> Iterator[Evidence]:
@@ -75,6 +105,8 @@ def _overshoot(view: View, curve: Curve) -> Iterator[Evidence]:
     if high and (curve.n < MIN_POINTS or values[place:].min() < 0.75 * values[place]):
         text = f"{curve.name} rises from {show(first)} to {show(float(values[place]))} at {at_step(curve, place)}"
         yield seen("early-overshoot", text, curve.where(place), float(values[place]) / first)
+        if values[place] > LARGE_OVERSHOOT * first:
+            yield seen("early-overshoot-large", text, curve.where(place), float(values[place]) / first)
 
 
 def _contradicted(view: View, curve: Curve) -> bool:
@@ -88,11 +120,14 @@ def _contradicted(view: View, curve: Curve) -> bool:
 
 
 def _levels(view: View, curve: Curve) -> Iterator[Evidence]:
+    if rises_by_design(view, curve):
+        return
     blocks = curve.blocks(20)
     noise = max(curve.noise, curve.scatter)
     lowest = int(blocks.argmin())
     low, last = float(blocks[lowest]), float(blocks[-3:].min() if len(blocks) >= 12 else blocks[-1])
-    if curve.end > ABOVE_START * curve.start and curve.end - curve.start > 3 * noise:
+    never_back = float(curve.v[max(1, curve.n // 4) :].min()) > ABOVE_START * curve.start
+    if curve.end > ABOVE_START * curve.start and (curve.end - curve.start > 3 * noise or never_back):
         text = f"{curve.name} ends at {show(curve.end)}, above its start of {show(curve.start)}"
         yield seen("loss-above-start", text, curve.where(-1), curve.end / max(curve.start, 1e-12))
     if last <= low or last - low <= 4 * noise / max(1.0, (curve.n / len(blocks)) ** 0.5) or lowest > len(blocks) - 3:

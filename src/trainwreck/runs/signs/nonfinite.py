@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trainwreck.core.evidence import Evidence
+from trainwreck.core.run import Series
 from trainwreck.runs.signs._curve import Curve, View, seen, show
 
 FAMILY = "nonfinite"
@@ -22,6 +23,8 @@ SCALE_FALL = 64.0
 def find(view: View) -> Iterator[Evidence]:
     """What became non-finite first, when, and after what."""
     losses = [view.curve(s) for s in view.run.by_role(*LOSSES) if len(s)]
+    if not losses:
+        losses = [view.curve(s) for s in view.run.series.values() if len(s) and _minimised(s)]
     evals = [view.curve(s) for s in view.run.by_role("eval-loss", "eval-loss-term") if len(s)]
     broken = [c for c in losses if _first(c) is not None]
     if broken:
@@ -32,6 +35,13 @@ def find(view: View) -> Iterator[Evidence]:
         word = "nan-eval-loss" if losses and any(c.n for c in losses) else "nan-loss"
         yield _said(word, f"the validation loss {curve.name} is not finite", curve, place)
     yield from _gradients(view, bool(broken))
+
+
+def _minimised(series: Series) -> bool:
+    """A training error such as ``mse`` where nothing is called a loss."""
+    from trainwreck.runs.roles import lower_is_better
+
+    return series.role == "metric" and lower_is_better(series.name)
 
 
 def _first(curve: Curve) -> int | None:

@@ -34,7 +34,10 @@ def find(view: View) -> Iterator[Evidence]:
     moving = accuracy is not None and _moves(accuracy)
     if not moving and not view.is_diffusion:
         yield from _still(view, curve, accuracy)
-    yield from _chance(view, curve, accuracy)
+    told = list(_chance(view, curve, accuracy))
+    if not told and view.eval_loss is not None and view.eval_loss is not curve and view.eval_loss.n >= MIN_POINTS:
+        told = list(_chance(view, view.eval_loss, accuracy))
+    yield from told
     yield from _floor(view, curve, accuracy)
     yield from _first_steps(view, curve)
     yield from _drifting(view, curve)
@@ -69,7 +72,7 @@ def _still(view: View, curve: Curve, accuracy: Curve | None) -> Iterator[Evidenc
     limit = max(2 * FLAT, 3 * curve.noise / level)
     if first > limit or (curve.start - thirds[2]) / level > max(FLAT, 2 * curve.noise / level / math.sqrt(3)):
         return
-    if _good(view, curve, accuracy):
+    if _good(view, curve, accuracy) or _learned_at_first(curve, thirds) or _better_elsewhere(view):
         return
     text = f"{curve.name} does not move: {show(thirds[0])} in the first third, {show(thirds[2])} in the last"
     if exact:
@@ -77,6 +80,30 @@ def _still(view: View, curve: Curve, accuracy: Curve | None) -> Iterator[Evidenc
         yield seen("loss-constant", text, curve.where(0), curve.median)
     yield seen("no-learning", text, curve.where(0), change, end=curve.step(-1))
     yield seen("stuck", text, curve.where(0), curve.median, end=curve.step(-1))
+
+
+def _learned_at_first(curve: Curve, thirds: list[float]) -> bool:
+    """A small fall that is real: far outside the standard error, and not less than a third of a percent."""
+    import numpy as np
+
+    width = max(2, curve.n // 20)
+    head, rest = curve.v[:width], curve.v[width:]
+    if len(rest) < 4:
+        return False
+    spread = float(np.std(rest)) + 1e-12
+    early = float(np.mean(head) - np.mean(rest)) / (spread / math.sqrt(width))
+    trend = (thirds[0] - thirds[2]) / (spread * math.sqrt(6 / curve.n))
+    level = abs(curve.median)
+    fall = float(np.mean(head) - thirds[2]) / level
+    return (early > 3.0 and fall > 0.01) or (trend > 3.0 and (thirds[0] - thirds[2]) / level > FLAT / 3)
+
+
+def _better_elsewhere(view: View) -> bool:
+    """The validation loss falls by more than a percent and ends near its best."""
+    loss = view.eval_loss
+    if loss is None or loss.n < 3 or loss is view.loss or view.loss is None:
+        return False
+    return float(loss.v[-1]) < (1 - FLAT) * float(loss.v[0]) and float(loss.v[-1]) <= 1.01 * float(loss.v.min())
 
 
 def _good(view: View, curve: Curve, accuracy: Curve | None) -> bool:
@@ -109,13 +136,17 @@ def _chance(view: View, curve: Curve, accuracy: Curve | None) -> Iterator[Eviden
     score = accuracy.level(0.4, 1.0) if accuracy is not None else None
     if count is None and score is not None and 0 < score < 0.75:
         guess = round(math.exp(level))
-        near = 2 <= guess <= 2000 and abs(level - math.log(guess)) <= NEAR * math.log(guess)
+        error = 2 * curve.noise / math.sqrt(max(1.0, 0.6 * curve.n)) / level
+        near = 2 <= guess <= 2000 and abs(level - math.log(guess)) <= max(NEAR, min(2 * NEAR, error)) * math.log(guess)
         if near and abs(score - 1 / guess) <= max(CHANCE / guess, 0.02 if guess > 2 else 0.08):
             count = guess
     if count is None and accuracy is None:
-        tight = 0.006 if curve.n >= 8 else 0.003
+        quiet = curve.noise < 0.01 * level
+        whole = quiet and curve.flat(0.0, 1.0, within=0.05)
+        late = curve.n >= 20 and curve.noise < 0.005 * level and curve.flat(0.3, 1.0, within=0.005)
+        tight = 0.006 if whole and curve.n >= 8 else 0.003
         close = [c for c in (*COMMON_CLASSES, *COMMON_VOCABULARIES) if abs(level - math.log(c)) <= tight * math.log(c)]
-        count = close[0] if close and curve.flat(0.0, 1.0, within=0.05) else None
+        count = close[0] if close and (whole or late) else None
     if count is None or (score is not None and score > max(2.5 / count, 0.62 if count == 2 else 0.0)):
         return
     text = f"{curve.name} stays near {show(level)}; a uniform guess has ln {count} = {math.log(count):.4f}"
@@ -131,15 +162,15 @@ def _floor(view: View, curve: Curve, accuracy: Curve | None) -> Iterator[Evidenc
         return
     known = _classes(view)
     level = curve.end
-    candidates = [known] if known else [*list(range(2, 21)), 100, 1000]
+    if known is None and (accuracy.end < 0.95 or level < 0.7 or not curve.flat(0.7, 1.0, within=0.02)):
+        return
+    candidates = [known] if known else [*range(4, 21), 100, 1000]
     for count in candidates:
         floor = math.log(1 + (count - 1) / math.e)
         # Without a stated number of classes only the lower side counts: the loss comes down to the floor and stops.
         if -0.005 <= (level - floor) / floor <= FLOOR_NEAR + 0.5 * (1 - accuracy.end) and curve.flat(
             0.7, 1.0, within=0.03
         ):
-            if known is None and level < 0.35:
-                return
             text = (
                 f"{curve.name} stops at {show(level)} with {accuracy.name} at {accuracy.end:.2f}: "
                 f"ln(1+(C-1)/e) for {count} classes is {floor:.3f}"

@@ -36,7 +36,7 @@ def _scale(view: View, curve: Curve) -> Iterator[Evidence]:
     if not (curve.v > 0).all() or float(curve.v.max()) < 2 * MINIMUM or float(curve.v[0]) < 2:
         return
     last = float(curve.v[-1])
-    tail = curve.v[-max(2, curve.n // 10) :]
+    tail = curve.v[-max(2, curve.n // 20) :]
     top = float(curve.v[: max(1, curve.n // 2)].max())
     settled = curve.n >= 10 and float(curve.blocks(10)[-3:].min()) == float(curve.blocks(10)[-3:].max())
     at_bottom = float(tail.max()) <= MINIMUM

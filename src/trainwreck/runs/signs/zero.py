@@ -37,11 +37,11 @@ def _training(view: View) -> Iterator[Evidence]:
             text = f"{curve.name} is exactly 0 from {at_step(curve, falls)} on, straight from {curve.v[falls - 1]:.4g}"
             yield seen("zero-loss", text, where, 0.0, end=float(curve.series.steps[-1]))
             break
-    for curve in view.all("grad-norm"):
+    for curve in view.grad_norms:
         if _zero(curve, MIN_POINTS):
             yield _said("zero-grad-norm", "the gradient norm", curve)
             break
-    for curve in view.all("grad-norm-term"):
+    for curve in view.part_norms:
         if _zero(curve, MIN_POINTS):
             yield _said("part-grad-norm-zero", "the gradient norm of one part", curve)
             break
