@@ -1,0 +1,4 @@
+from omegaconf import OmegaConf
+
+cfg = OmegaConf.create({"data": {"path": "???"}})
+print(cfg.data.path)
