@@ -77,6 +77,7 @@ def test_the_curves_come_alive_and_can_be_put_on_a_log_axis(
     first = "document.querySelector('.curve .tools button')"
     before = browser.evaluate(f"{first}.getAttribute('aria-pressed')")
     browser.evaluate(f"{first}.click()")
+    browser.evaluate("document.querySelectorAll('.curve .tools button')[1].click()")
     assert {before, browser.evaluate(f"{first}.getAttribute('aria-pressed')")} == {"true", "false"}
     assert browser.complaints() == []
 

@@ -8,7 +8,7 @@ hexadecimal number is a commit as often as a key and is masked only beside a wor
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -91,7 +91,7 @@ def mask(text: str) -> str:
 
 
 def masked(value: T) -> T:
-    """``value`` with every text in it masked: dataclasses, sequences, mappings. Numbers are left alone."""
+    """``value`` with every text in it masked: in dataclasses, lists, tuples and mappings."""
     result: T = _walk(value)
     return result
 
@@ -114,12 +114,10 @@ def _walk(value: Any) -> Any:
                 changes[part.name] = after
         return replace(value, **changes) if changes else value
     if isinstance(value, (list, tuple)):
-        if not value or isinstance(value[0], (int, float)):
+        if all(isinstance(item, (int, float)) for item in value):
             return value
         return [_walk(item) for item in value]
-    if isinstance(value, (set, frozenset, Sequence)):
-        return value
-    return mask(str(value))
+    return value
 
 
 _SECRET_KEY = re.compile(rf"(?:^|.*[._-]){_SECRET_NAME}$", re.IGNORECASE)

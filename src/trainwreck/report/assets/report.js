@@ -15,6 +15,16 @@
     var low = Math.min.apply(null, known), high = Math.max.apply(null, known), room = Math.max(Math.abs(low) / 2, 0.5);
     return low === high ? { range: [low - room, high + room] } : {};
   }
+  // An exponential mean over a twentieth of the points, begun without bias; a gap starts it anew.
+  function smoothed(y) {
+    var keep = 1 - 2 / (y.length / 20 + 1), sum = 0, weight = 0;
+    return y.map(function (v) {
+      if (v === null) { sum = weight = 0; return null; }
+      sum = keep * sum + (1 - keep) * v;
+      weight = keep * weight + (1 - keep);
+      return sum / weight;
+    });
+  }
   function every(u, splits) { return splits; }
   function decades(u, splits) {
     var tens = splits.map(function (v) { return Math.abs(Math.log10(v) % 1) < 1e-9 ? v : null; });
@@ -56,6 +66,10 @@
     var positive = chart.y.some(function (v) { return v !== null && v > 0; });
     this.toggle = button("log y", tools, function () { self.log = !self.log; self.build(); });
     this.toggle.disabled = !positive;
+    if (chart.x.length >= 60) {
+      this.smooth = false;
+      this.smoother = button("smooth", tools, function () { self.smooth = !self.smooth; self.build(); });
+    }
     this.reset = button("reset", tools, function () { self.build(); });
     this.build();
     new ResizeObserver(function () { self.fit(); }).observe(figure);
@@ -73,6 +87,7 @@
     if (this.plot) this.plot.destroy();
     this.toggle.setAttribute("aria-pressed", String(log));
     var y = log ? chart.y.map(function (v) { return v !== null && v > 0 ? v : null; }) : chart.y;
+    if (this.smoother) this.smoother.setAttribute("aria-pressed", String(this.smooth));
     var size = this.size();
     var axis = {
       stroke: css("--soft"), font: "11px system-ui, sans-serif",
@@ -87,9 +102,13 @@
         Object.assign({}, axis, { values: function (u, v) { return v.map(number); }, space: 70, size: 30 }),
         Object.assign({}, axis, { size: 56, grid: { stroke: css("--rule"), width: 1, filter: log ? decades : every }, values: function (u, v) { return v.map(function (n) { return n === null ? "" : number(n); }); } })
       ],
-      series: [{}, { stroke: css("--line"), width: 1.6, points: { show: !dense, size: 4 }, spanGaps: false }],
+      series: [
+        {},
+        { stroke: css("--line"), width: 1.6, alpha: this.smooth ? 0.28 : 1, points: { show: !dense, size: 4 } },
+        { stroke: css("--line"), width: 2, show: Boolean(this.smooth), points: { show: false } }
+      ],
       hooks: { draw: [function (u) { self.draw(u); }], setCursor: [function (u) { self.tell(u); }] }
-    }, [chart.x, y], this.place);
+    }, [chart.x, y, this.smooth ? smoothed(y) : y.map(function () { return null; })], this.place);
     this.place.classList.add("on");
     this.still.classList.add("off");
   };
