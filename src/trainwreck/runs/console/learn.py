@@ -30,7 +30,7 @@ class Plan:
 
     ``step``/``epoch`` with their totals; ``key`` names the counter; ``points`` are the metrics. ``bar``: the counter is a
     progress bar. ``lead``: the step is a bare number at the start, to be believed only if it keeps rising. ``summary``: a closing
-    line. ``aside``: a line that tells something beside the curve. ``phase``: "", "val" or "test". ``label``: other words that
+    line. ``aside``: a line that tells something beside the curve. ``phase``: "", "val" or "test". ``evaluated``: all of its metrics are of a validation. ``label``: other words that
     open the line and tell it from similar ones.
     """
 
@@ -50,6 +50,7 @@ class Plan:
     phase: str = ""
     label: str = ""
     quoted: bool = False
+    evaluated: bool = False
 
     @property
     def closing(self) -> bool:
@@ -389,6 +390,7 @@ def _points(plan: Plan, named: list[_Named], used: set[int], lead_words: str, sk
         points.append(Point(item.at, name, item.scale))
     plan.phase = phase if phase in ("val", "test") and all(re.match(r"val|test|dev|eval", p.name, re.I) for p in points) else ""
     plan.points = tuple(points)
+    plan.evaluated = bool(points) and all(w.EVALUATED.match(p.name) for p in points)
     label = re.sub(r"[^\w ]+", " ", lead_words).strip().lower()
     words = [x for x in label.split() if not w.PHASE.fullmatch(x) and x != "train_inner" and _counter_rank(x) is None and not x.isdigit()]
     if not plan.label and plan.anchored and 0 < len(words) <= 2 and not (points and points[0].name.lower().startswith(words[0])):

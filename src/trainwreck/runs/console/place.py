@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from trainwreck.core.run import StepUnit
 from trainwreck.runs.console import words as w
@@ -44,9 +45,16 @@ class Placer:
         self._first_rank: int | None = None
         self._copies = 0
 
-    def take(self, plan: Plan, numbers: list[str], line: int, rank: int | None) -> None:
+    def take(self, plan: Plan, numbers: Sequence[str], line: int, rank: int | None) -> None:
         """The numbers of a line that ``plan`` explains."""
-        values = {p.name: value(numbers[p.at]) * p.scale for p in plan.points}
+        if plan.bar and not plan.points and self.main_bar is not None and plan.step is not None and plan.step_total is not None:
+            # Pictures of a progress bar are most of many logs: only its counter is of use.
+            self.bars[value(numbers[plan.step_total])] = value(numbers[plan.step])
+            return
+        try:
+            values = {name: float(numbers[at]) * scale for at, name, scale in plan.points}
+        except ValueError:
+            values = {p.name: value(numbers[p.at]) * p.scale for p in plan.points}
         if plan.closing or (plan.quoted and ("train_runtime" in values or "train_samples_per_second" in values)):
             self.final(values, line)
             return
@@ -73,7 +81,7 @@ class Placer:
             unit: StepUnit = "env-step" if plan.key in w.ENV_STEP_KEYS else "step"
             judge = not plan.phase and bool(plan.points)
             place = self.step(step, epoch, total, plan, judge=judge)
-            self.put(values, (place, unit), line, rank)
+            self.put(values, (place, unit), line, rank, evaluated=plan.evaluated)
         elif epoch is not None:
             self._flush(epoch)
             family = "epoch" if values else "epoch-header"
@@ -108,15 +116,23 @@ class Placer:
             self.attempt.step_total = total
         return place
 
-    def put(self, values: Values, place: tuple[float, StepUnit] | None, line: int, rank: int | None = None) -> None:
-        """Add points at ``place`` and make it the place that lines without a step refer to."""
+    def put(
+        self,
+        values: Values,
+        place: tuple[float, StepUnit] | None,
+        line: int,
+        rank: int | None = None,
+        *,
+        evaluated: bool | None = None,
+    ) -> None:
+        """Add points at ``place`` and make it the place that lines without a step refer to. ``evaluated``: all of them are
+        of a validation (None: look at their names)."""
         if place is None:
             return
         self.context = place
         if not values:
             return
         step, unit = place
-        suffix = ""
         if rank is not None:
             self.attempt.ranks.add(rank)
             if self._first_rank is None:
@@ -124,12 +140,12 @@ class Placer:
             if rank != self._first_rank:
                 if rank > MAX_RANK:
                     return
-                suffix = f" [rank{rank}]"
-        add = self.attempt.store.add
-        for name, amount in values.items():
-            add(name + suffix if suffix else name, unit, step, amount, line)
+                values = {f"{name} [rank{rank}]": amount for name, amount in values.items()}
+        self.attempt.store.add_all(values, unit, step, line)
         self.attempt.last_line = line
-        if not all(w.EVALUATED.match(name) for name in values):
+        if evaluated is None:
+            evaluated = all(map(w.EVALUATED.match, values))
+        if not evaluated:
             self.attempt.train_line = line
 
     def final(self, values: Values, line: int) -> None:
@@ -177,7 +193,7 @@ class Placer:
         if place not in self.attempt.seams:
             self.attempt.seams.append(place)
 
-    def _lead(self, plan: Plan, numbers: list[str], values: Values, line: int) -> None:
+    def _lead(self, plan: Plan, numbers: Sequence[str], values: Values, line: int) -> None:
         """Lines that open with a bare number: believed once it has risen over three rows."""
         key = (plan.label, *values)
         if plan.step is None or (len(self._leads) >= 200 and key not in self._leads):

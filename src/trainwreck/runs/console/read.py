@@ -9,15 +9,18 @@ from trainwreck.core.run import Event, Run
 from trainwreck.core.source import Source
 from trainwreck.runs.console import words as w
 from trainwreck.runs.console.events import BANNER, MAX_TEXT, events_in
+from trainwreck.runs.console.fast import MAX_PATTERNS, PROMOTE_AT, Fast
 from trainwreck.runs.console.grids import Grids
 from trainwreck.runs.console.learn import Plan, learn
 from trainwreck.runs.console.place import Placer
 from trainwreck.runs.console.settings import Settings
-from trainwreck.runs.console.text import PREFIX, cut, rank_of, value
+from trainwreck.runs.console.text import PREFIX, cut, rank_of, value, without_rank
 
 MAX_SHAPES = 20_000
 MAX_NUMBERS = 400
 """A line with more numbers is data, not metrics."""
+MAX_TOKENS = 200
+"""Longer shapes get no pattern of their own."""
 LONG = 4000
 """Of a longer line only the two ends are searched for events."""
 CODE_BLOCK = 3
@@ -30,13 +33,11 @@ _ANNOUNCE = frozenset({"banner", "resumed", "restart", "traceback", "clean-exit"
 class _Shape:
     """What is known of the lines of one shape: the plan for its numbers, whether it tells events, or a row of a table."""
 
-    __slots__ = ("events", "grid", "plan", "rank")
+    __slots__ = ("events", "grid", "hits", "plan", "rank")
 
     def __init__(self, plan: Plan | None = None, *, events: bool = False, grid: bool = False, rank: int | None = None) -> None:
         self.plan, self.events, self.grid, self.rank = plan, events, grid, rank
-
-
-_DULL = _Shape()
+        self.hits = 0
 
 
 class ConsoleReader:
@@ -48,6 +49,7 @@ class ConsoleReader:
         self.placer = Placer(path)
         self.grids = Grids(self.placer, self.settings)
         self._shapes: dict[object, _Shape] = {}
+        self._fast: list[Fast] = []
         self._code = 0
         self._in_traceback = False
         self._opening: str | None = None
@@ -56,6 +58,15 @@ class ConsoleReader:
         """Take one line."""
         if self._in_traceback and self._of_traceback(text):
             return
+        rank, text = without_rank(text)
+        for place, fast in enumerate(self._fast):
+            match = fast.match(text)
+            if match is not None:
+                if place:
+                    self._fast[place - 1 : place + 1] = [fast, self._fast[place - 1]]
+                if fast.plan is not None:
+                    self.placer.take(fast.plan, match.groups(), number, fast.rank if rank is None else rank)
+                return
         tokens = cut(text)
         key: object = tuple(tokens[::2]) if len(tokens) > 1 else text
         shape = self._shapes.get(key)
@@ -64,21 +75,25 @@ class ConsoleReader:
             if len(self._shapes) >= MAX_SHAPES:
                 self._shapes.clear()
             self._shapes[key] = shape
-            if self._opening is None and "Traceback" not in text and len(text) < LONG:
+            if self._opening is None and shape.plan is None and "Traceback" not in text and len(text) < LONG:
                 self._opening = _wording(text)
             if shape.grid:
                 return
         if self.placer.clock.announced and self._opening and _wording(text) == self._opening:
             self.placer.next()
-        if shape is _DULL:
-            return
+        if not shape.events and not shape.grid:
+            shape.hits += 1
+            if shape.hits == PROMOTE_AT and len(tokens) < MAX_TOKENS and _wording(text) != self._opening:
+                self._fast = [Fast(tokens[::2], shape.plan, shape.rank), *self._fast[: MAX_PATTERNS - 1]]
+            if shape.plan is None:
+                return
         if shape.grid:
             self.grids.take(_body(text), number)
             return
-        if shape.events and self._tell(text, number, shape, tokens):
+        if shape.events and self._tell(text, number, shape, tokens, shape.rank if rank is None else rank):
             return
         if shape.plan is not None:
-            self.placer.take(shape.plan, tokens[1::2], number, shape.rank)
+            self.placer.take(shape.plan, tokens[1::2], number, shape.rank if rank is None else rank)
 
     def finish(self) -> list[Run]:
         """The runs, one an attempt, oldest first."""
@@ -100,17 +115,17 @@ class ConsoleReader:
         searched = _ends(text)
         events = bool(events_in(searched)) or bool(BANNER.search(text[:200]))
         if len(tokens) > 2 * MAX_NUMBERS:
-            return _Shape(events=events, rank=rank) if events else _DULL
+            return _Shape(events=events, rank=rank)
         body = _body(text)
         if self.grids.take(body, number):
             return _Shape(grid=True, rank=rank)
         if DOTTED.search(body):
             if self._code < CODE_BLOCK:
                 self.settings.feed(body, number)
-            return _DULL
+            return _Shape()
         if w.CODE.match(body):
             self._code = min(self._code + 1, 12)
-            return _Shape(events=events, rank=rank) if events else _DULL
+            return _Shape(events=events, rank=rank)
         low = text.lower()
         plan = None
         if low.lstrip()[:1] in "0123456789[(" or any(hint in low for hint in w.HINTS):
@@ -121,7 +136,7 @@ class ConsoleReader:
             self.settings.feed(body, number)
         elif plan is not None:
             self._code = max(self._code - 1, 0)
-        return _Shape(plan, events=events, rank=rank) if plan is not None or events else _DULL
+        return _Shape(plan, events=events, rank=rank)
 
     def _without_step(self, plan: Plan, tokens: list[str], body: str, number: int) -> Plan | None:
         """A line without a step: metrics at the place told last, a closing line, or settings."""
@@ -143,12 +158,12 @@ class ConsoleReader:
         self.settings.feed(body, number)
         return None
 
-    def _tell(self, text: str, number: int, shape: _Shape, tokens: list[str]) -> bool:
+    def _tell(self, text: str, number: int, shape: _Shape, tokens: list[str], rank: int | None) -> bool:
         """Tell the events of a line; True if its numbers belong to the event and not to a curve."""
         attempt, context = self.placer.attempt, self.placer.context
         plan = shape.plan
         shown = _shown(text)
-        where = Where("log", path=self.path, line=number, step=context[0] if context else None, rank=shape.rank)
+        where = Where("log", path=self.path, line=number, step=context[0] if context else None, rank=rank)
         kinds = set()
         if BANNER.search(text[:200]):
             if text.lstrip().startswith("Sender: LSF") and attempt.exit_code is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Mapping
 
 from trainwreck.core.run import Series, StepUnit
 from trainwreck.runs.roles import role_of
@@ -35,10 +36,12 @@ class Column:
     def __len__(self) -> int:
         return len(self.values)
 
-    def add(self, step: float, value: float, line: int) -> None:
-        self.steps.append(step)
-        self.values.append(value)
-        self.lines.append(line)
+    def repeats(self, step: float, value: float) -> bool:
+        """True if the last point is the same."""
+        if not self.steps or self.steps[-1] != step:
+            return False
+        before = self.values[-1]
+        return before == value or (before != before and value != value)
 
     def thin(self) -> None:
         """Keep about half of the points."""
@@ -79,6 +82,7 @@ class Store:
     def __init__(self, path: str) -> None:
         self.path = path
         self.columns: dict[tuple[str, StepUnit], Column] = {}
+        self._by_unit: dict[StepUnit, dict[str, Column]] = {}
         self.count = 0
         self.overfull = False
 
@@ -90,14 +94,34 @@ class Store:
                 self.overfull = True
                 return
             column = self.columns[(name, unit)] = Column()
-        elif column.values and column.steps[-1] == step:
-            before = column.values[-1]
-            if before == value or (before != before and value != value):
-                return
+        elif column.repeats(step, value):
+            return
         column.steps.append(step)
         column.values.append(value)
         column.lines.append(line)
         self.count += 1
+        if self.count > MAX_POINTS:
+            self._thin()
+
+    def add_all(self, values: Mapping[str, float], unit: StepUnit, step: float, line: int) -> None:
+        """The points of one line: ``add`` for each, written out because it runs for every line of a log."""
+        known = self._by_unit.get(unit)
+        if known is None:
+            known = self._by_unit[unit] = {}
+        for name, value in values.items():
+            column = known.get(name)
+            if column is None:
+                self.add(name, unit, step, value, line)
+                if (name, unit) in self.columns:
+                    known[name] = self.columns[(name, unit)]
+                continue
+            steps = column.steps
+            if steps[-1] == step and column.repeats(step, value):
+                continue
+            steps.append(step)
+            column.values.append(value)
+            column.lines.append(line)
+            self.count += 1
         if self.count > MAX_POINTS:
             self._thin()
 

@@ -62,6 +62,8 @@ def cut(text: str) -> list[str]:
 
 def _has_nonfinite(text: str) -> bool:
     """True if ``nan`` or ``inf`` stands as a value in ``text``. The pattern is asked only where the letters are."""
+    if not ("nan" in text or "inf" in text or "NaN" in text or "Inf" in text or "NAN" in text or "INF" in text):
+        return False
     for word in _NONFINITE_WORDS:
         at = text.find(word)
         while at >= 0:
@@ -80,6 +82,16 @@ def value(token: str) -> float:
             return float(token.replace(",", ""))
         except ValueError:
             return float("nan")
+
+
+def without_rank(text: str) -> tuple[int | None, str]:
+    """Rank and message of a line that torchrun marked (``[rank3]:``, ``[default3]:``), else None and the line."""
+    if text.startswith(("[rank", "[default")):
+        end = text.find("]:", 5, 16)
+        digits = text[5:end] if text[1] == "r" else text[8:end]
+        if end > 0 and digits.isdigit():
+            return int(digits), text[end + 2 :].removeprefix(" ")
+    return None, text
 
 
 def rank_of(text: str) -> int | None:
