@@ -1,0 +1,3 @@
+from transformers import AutoModelForCausalLM
+
+model = AutoModelForCausalLM.from_pretrained("./outputs/llama-sft-final")

@@ -1,0 +1,4 @@
+import torch
+import flash_attn
+
+print(flash_attn.__version__)
