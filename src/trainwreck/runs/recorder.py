@@ -38,6 +38,12 @@ class _Layout:
     lines: array[int] = field(default_factory=lambda: array("q"))
     cells: array[float] = field(default_factory=lambda: array("d"))
     last: float = -math.inf
+    first: float = math.inf
+    count: int = 0
+
+    def interval(self) -> float:
+        """Steps from one row to the next since the step began to count."""
+        return (self.last - self.first) / (self.count - 1) if self.count > 1 else max(self.last, 1.0)
 
 
 @dataclass
@@ -90,10 +96,12 @@ class RunRecorder:
         if layout is None:
             layout = self._layouts[names] = _Layout(names)
         if step < layout.last and self.cut:
-            self._back(step, layout.last, line, epoch)
+            self._back(step, layout, line, epoch)
             current = self._attempts[-1]
             layout = self._layouts.setdefault(names, _Layout(names))
         layout.last = step
+        layout.first = min(layout.first, step)
+        layout.count += 1
         step += self._offset
         layout.steps.append(step)
         layout.lines.append(line)
@@ -121,6 +129,8 @@ class RunRecorder:
         steps = cells[step_at :: len(names)] if step_at is not None else array("d", lines)
         layout = self._layouts.setdefault(names, _Layout(names))
         layout.last = steps[-1]
+        layout.first = min(layout.first, steps[0])
+        layout.count += count
         if self._offset:
             steps = array("d", [step + self._offset for step in steps])
         current = self._attempts[-1]
@@ -208,20 +218,20 @@ class RunRecorder:
         self._epoch = None
         self._attempts.append(_Attempt(SeriesBuilder(self.path, self.unit, self.numbered), line=line, group=group))
 
-    def _back(self, step: float, last: float, line: int, epoch: float | None) -> None:
-        """The step went back from ``last`` to ``step``."""
+    def _back(self, step: float, layout: _Layout, line: int, epoch: float | None) -> None:
+        """The step of this layout went back to ``step``."""
         current = self._attempts[-1]
         interval = (current.last - current.first) / max(1, current.rows - 1)
         if epoch is not None and self._epoch is not None and epoch > self._epoch:
-            self._offset = current.last + max(interval, 1.0) - step
-            for layout in self._layouts.values():
-                layout.last = -math.inf
+            self._offset = current.last + max(layout.interval(), 1.0) - step
+            for other in self._layouts.values():
+                other.last, other.first, other.count = -math.inf, math.inf, 0
         elif step <= current.first + 1.5 * interval or step <= 1:
             self._begin(line, current.group)
         else:
             current.seams.append((line, step))
-            for layout in self._layouts.values():
-                layout.last = min(layout.last, step)
+            for other in self._layouts.values():
+                other.last = min(other.last, step)
 
     def _drain(self) -> None:
         """Move the row buffers into the series of the current attempt, in the order of the file."""

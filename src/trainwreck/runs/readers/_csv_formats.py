@@ -26,7 +26,7 @@ def name_format(names: Sequence[str], basename: str) -> str:
         return "lightning-metrics-csv"
     if "epoch" in have and ("loss" in have or "val_loss" in have):
         return "keras-csvlogger"
-    if len(have) <= 3 and ("step" in have or "timestamp" in have):
+    if basename.endswith(".tsv") and len(have) <= 3 and ("step" in have or "timestamp" in have):
         return "dvclive-tsv"
     return "csv"
 

@@ -116,7 +116,7 @@ class _Rows:
             return
         step_at, epoch_at = self._places(names, values)
         self._count += 1
-        if step_at is not None and values[step_at] != MISSING and not self._counts_epochs(names):
+        if step_at is not None and values[step_at] != MISSING and not self._aside(row, names):
             self._last = values[step_at]
         elif step_at is None and not self.step_names:
             self._last = float(self._count)
@@ -124,9 +124,9 @@ class _Rows:
         if isinstance(planned, (int, float)) and not isinstance(planned, bool) and planned > 0:
             self.planned = float(planned)
             self.finished = self._last >= 0.999 * self.planned
-        if step_at is not None and epoch_at in (None, step_at) and planned is None and self.form != "mm-json":
-            if all(type(value) in (int, float) for value in row.values()):
-                self._plain[names] = step_at
+        counted = step_at is not None and epoch_at in (None, step_at) and planned is None and self.form != "mm-json"
+        if counted and step_at is not None and all(type(value) in (int, float) for value in row.values()):
+            self._plain[names] = step_at
         split = next((row[key] for key in _SPLIT_KEYS if isinstance(row.get(key), str)), None)
         key = next((row[k] for k in ("metric", "name", "key", "tag") if isinstance(row.get(k), str)), None)
         if key is not None and "value" in names:
@@ -148,9 +148,11 @@ class _Rows:
                 self.step_names.append(names[found[0]])
         return known
 
-    def _counts_epochs(self, names: tuple[str, ...]) -> bool:
-        """MMEngine's validation rows carry the epoch under the name ``step``."""
-        return self.form == "mm-json" and not {"lr", "iter", "loss", "base_lr"} & set(names) and self._count > 1
+    def _aside(self, row: Mapping[str, Any], names: tuple[str, ...]) -> bool:
+        """Validation rows of mmcv count their own batches, those of MMEngine epochs: they stand at the last step."""
+        if self.form != "mm-json" or self._count < 2:
+            return False
+        return row.get("mode") in ("val", "test") or not {"lr", "iter", "loss", "base_lr"} & set(names)
 
 
 def _values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Iterator[Any]:

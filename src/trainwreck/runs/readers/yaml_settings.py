@@ -77,7 +77,7 @@ def _value(node: Any, above: tuple[str, ...], lines: dict[tuple[str, ...], int],
         return found
     if node.id == "sequence":
         return [_value(item, (*above, "-"), lines, budget) for item in node.value[:64]]
-    if node.style is None:
+    if not node.style:  # neither quoted nor a block
         text = node.value
         if text.lower() in _WORDS:
             return _WORDS[text.lower()]
