@@ -39,6 +39,10 @@ def main(base, config, loader):
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
+    yield from locate(project, surface)
+
+
+def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
     if any(
         True for _ in project.calls("enable_input_require_grads", "make_inputs_require_grad", "register_forward_hook")
     ):

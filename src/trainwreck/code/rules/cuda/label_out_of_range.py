@@ -16,7 +16,7 @@ from trainwreck.code.calls import Call, last_name
 from trainwreck.code.flow import Step, back
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
-from trainwreck.code.seek import CONVERSIONS, Value, targets
+from trainwreck.code.seek import CONVERSIONS, Value, dataset_classes, targets
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import values
 from trainwreck.core.evidence import Evidence
@@ -78,6 +78,12 @@ def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
     asked = targets(project, surface) if surface is not None else []
+    owners = dataset_classes(project)
+    for node, scope in asked:
+        for step in back(project, node, scope):
+            if step.scope.owner in owners and isinstance(step.node, ast.Call | ast.BinOp | ast.ListComp | ast.DictComp):
+                yield guess(__name__, step, "the labels are made here")
+                return
     for node, scope in asked:
         for step in back(project, node, scope):
             if isinstance(step.node, ast.Call) and last_name(step.node.func) in CONVERSIONS:

@@ -58,6 +58,8 @@ def main(data, bce):
 def find(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
         told: set[int] = set()
+        if len({written(s.receiver) for s in training.steps}) < 2:
+            continue
         for backward in training.backward:
             step = _next_step(training.steps, backward)
             owned = _owned(project, step) if step is not None else ""

@@ -78,7 +78,12 @@ def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
             if _sized_by_batch(project, step):
                 yield guess(__name__, step, "this has the size of a full batch", step.chain()[1:4])
                 return
+    written_size = re.search(r"shape '\[(\d+),", surface.message)
     for call in surface.calls(project):
+        sizes = [a.value for a in call.node.args[:1] if isinstance(a, ast.Constant)]
+        if written_size is not None and call.name in FILLED and sizes == [int(written_size.group(1))]:
+            yield guess(__name__, call, "the size of a full batch is written here as a number")
+            return
         if call.name in ("view", "reshape", "expand", "repeat") and any(_names_batch(a) for a in call.node.args):
             yield guess(__name__, call, "this has the size of a full batch")
             return

@@ -43,7 +43,7 @@ def main(model, data):
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
-    if not trainers(project):
+    if not trainers(project) or "metric_for_best_model" in surface.message:
         return
     for call in training_arguments(project):
         if call.argument("remove_unused_columns") is None and not call.open_ended:
