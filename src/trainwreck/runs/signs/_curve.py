@@ -164,6 +164,10 @@ class Curve:
         places = np.flatnonzero(high)
         if not len(places):
             return []
+        # The steep start of a curve stands above its later median; a spike stands above what came just before it.
+        places = np.array([p for p in places if self.top[p] > math.sqrt(factor) * self.v[max(0, p - 6) : p].min()], int)
+        if not len(places):
+            return []
         groups = np.split(places, np.flatnonzero(np.diff(places) > max(2, self.n // 200)) + 1)
         return [int(g[self.top[g].argmax()]) for g in groups]
 

@@ -14,7 +14,7 @@ NEAR = 3.0
 
 
 def whole(runs: Sequence[Run]) -> list[Run]:
-    """``runs`` with each chain of attempts that continue one another joined; attempts are numbered anew within a path."""
+    """``runs`` with each chain of attempts that continue one another joined; attempts are numbered anew."""
     joined: list[Run] = []
     for run in runs:
         before = joined[-1] if joined else None

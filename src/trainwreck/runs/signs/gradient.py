@@ -47,7 +47,8 @@ def _size(view: View, curve: Curve) -> Iterator[Evidence]:
         if share > CLIPPED and curve.n >= 20 and lower > 3 * limit:
             text = f"{curve.name} is above the clipping threshold {show(limit)} at {share:.0%} of the points"
             yield seen("grad-norm-clipped-always", text, curve.where(0), share, cls="circumstantial")
-    if curve.n >= MIN_POINTS and 0 < curve.median < VANISHED:
+    still_high = loss is None or not loss.n or loss.end > 0.3 * loss.start
+    if curve.n >= MIN_POINTS and 0 < curve.median < VANISHED and still_high:
         text = f"{curve.name} has a median of {show(curve.median)}"
         yield seen("grad-norm-vanishing", text, curve.where(0), curve.median)
 
@@ -73,7 +74,7 @@ def _trend(view: View, curve: Curve) -> Iterator[Evidence]:
     blocks = curve.blocks(10)
     usual = float(np.median(blocks[: max(2, len(blocks) // 2)]))
     last = blocks[-max(1, len(blocks) // 5) :]
-    if usual > 0 and float(last.min()) > EXPLODES * usual:
+    if usual > 0 and float(last.min()) > EXPLODES * usual and _harmed(view):
         text = f"{curve.name} grows from {show(usual)} to {show(float(last[-1]))} and stays there"
         yield seen("grad-norm-exploding", text, curve.where(-1), float(last[-1]) / usual)
     loss = view.loss
@@ -88,6 +89,14 @@ def _trend(view: View, curve: Curve) -> Iterator[Evidence]:
         if fit > 0.95 and float(early[-1]) > 5 * float(early[0]) and len(early) * 0.5 < float(early[-1] / early[0]) * 2:
             text = f"{curve.name} grows in a straight line from {show(float(early[0]))} to {show(float(early[-1]))}"
             yield seen("grad-norm-grows-linearly", text, curve.where(0), fit, cls="circumstantial")
+
+
+def _harmed(view: View) -> bool:
+    """The loss is unknown, became non-finite, or stands above its lowest level: a growing norm alone harms nobody."""
+    loss = view.loss
+    if loss is None or loss.n < 5 or len(loss.index) < loss.count:
+        return True
+    return loss.end > 1.05 * float(loss.blocks(20).min())
 
 
 def _pinned(view: View, curve: Curve) -> Iterator[Evidence]:

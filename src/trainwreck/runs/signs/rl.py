@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trainwreck.core.evidence import Evidence
 from trainwreck.runs.signs._curve import Curve, View, at_step, seen, show
+
+if TYPE_CHECKING:
+    from trainwreck.runs.signs._curve import Floats
 
 FAMILY = "rl"
 ENTROPY_DROP = 0.7
@@ -66,6 +70,9 @@ def _entropy(view: View) -> Iterator[Evidence]:
             if last < max(ENTROPY_LOW, 0.05 * start) and last < 0.3 * start:
                 text = f"entropy stays near zero to the end ({show(last)}, {curve.name})"
                 yield seen("entropy-near-zero", text, curve.where(-1), last)
+                if _settled(view, factor * curve.v / start):
+                    text = "entropy falls step by step while the reward rises to its best and stays there"
+                    yield seen("policy-settled-at-best", text, curve.where(-1), cls="circumstantial")
         end = factor * curve.end
         if start > 0 and not continuous and end > ENTROPY_GROWS * start and end > 1.0:
             text = f"entropy grows from {show(start)} to {show(end)} ({curve.name})"
@@ -74,6 +81,16 @@ def _entropy(view: View) -> Iterator[Evidence]:
         if curve.n >= MIN_POINTS and curve.start > 0 and curve.end > STD_TIMES * curve.start:
             text = f"the deviation of the policy grows from {show(curve.start)} to {show(curve.end)} ({curve.name})"
             yield seen("action-std-explosion", text, curve.where(-1), curve.end / curve.start)
+
+
+def _settled(view: View, entropy: Floats) -> bool:
+    """Deterministic because the task is solved: the entropy falls step by step, the reward ends at its best."""
+    between = int(((entropy < 0.9) & (entropy > 0.1)).sum())
+    for reward in view.all("reward", "eval-reward")[:1]:
+        best, first = float(reward.v.max()), float(reward.v[0])
+        gained = best - first > 0.3 * max(abs(best), abs(first))
+        return between >= 2 and gained and reward.end >= best - 0.05 * abs(best - first)
+    return False
 
 
 def _kl(view: View) -> Iterator[Evidence]:
