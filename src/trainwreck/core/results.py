@@ -238,8 +238,8 @@ class Result:
     """Everything that a verb answers.
 
     The fields from ``charts`` on are for people, not for the JSON. ``settings`` are the configured values of the
-    runs, ``read`` the names of what was read, ``observed`` the roles and artefacts in it that could be judged (an answer
-    of "nothing found" is worth as much as these).
+    runs, ``read`` the names of what was read, ``observed`` the roles and artefacts in it that could be judged (an
+    answer of "nothing found" is worth as much as these).
     """
 
     status: Status = "complete"

@@ -20,11 +20,12 @@ SEVERITY_STYLE = {"critical": "bold red", "warning": "bold yellow", "suggestion"
 
 
 class Limits(NamedTuple):
-    """How many sightings, other causes and listed items are shown."""
+    """How many sightings, other causes and listed items are shown, and how many lines a paragraph may take."""
 
     evidence: int
     others: int
     listed: int
+    prose: int
 
 
 def _wrapped(body: Text, width: int) -> list[Text]:
@@ -43,6 +44,14 @@ def _wrapped(body: Text, width: int) -> list[Text]:
     for part in lines:
         part.rstrip()
     return lines
+
+
+def _sentences(text: str, limit: int) -> str:
+    """The first sentences of ``text`` that fit into ``limit`` characters; at least one."""
+    if len(text) <= limit:
+        return text
+    end = max(text.rfind(stop, 0, limit) for stop in (". ", "; "))
+    return text[:end] + "." if end > 40 else text[: limit - 1].rstrip() + "…"
 
 
 class Page:
@@ -86,6 +95,10 @@ class Page:
                 body.stylize(first_style, 0, text.find(":") if ":" in text else len(text))
             self._put(label, body, indent)
 
+    def prose(self, label: str, text: str, most: int | None = None) -> None:
+        """A labelled paragraph, cut at a sentence where it would take more lines than the limits allow."""
+        self.row(label, _sentences(line(text), (most or self.limits.prose) * (self.inner - 3)))
+
     def sighting(self, label: str, place: str, text: str) -> None:
         """A place to click and what was seen there; on one line where it fits, else the text below."""
         from rich.text import Text
@@ -102,7 +115,7 @@ class Page:
     def items(self, label: str, texts: Iterable[str], limit: int) -> None:
         every = [t for t in texts if t]
         for number, text in enumerate(every[:limit]):
-            self.row("" if number else label, text)
+            self.row("" if number else label, _sentences(text, self.limits.prose * (self.inner - 3)))
         self.more(len(every) - limit, "more")
 
     def more(self, count: int, what: str) -> None:

@@ -16,7 +16,7 @@ SCREEN = 40
 VERDICT_STYLE = {"supported": "green", "refuted": "red", "undecided": "yellow"}
 
 
-LIMITS = (Limits(4, 3, 3), Limits(3, 2, 2), Limits(2, 1, 1))
+LIMITS = (Limits(4, 3, 3, 3), Limits(3, 2, 2, 2), Limits(2, 1, 1, 2))
 
 
 def render(
@@ -66,15 +66,15 @@ def _leading(page: Page, result: Result, cause: Cause) -> None:
     if len(result.chain) > 1:
         named = words.titles(result)
         page.row("Chain", " → ".join(named.get(i, line(i)) for i in result.chain))
-    page.row("Why", _sentences(line(cause.why), 2 * page.inner))
+    page.prose("Why", cause.why, min(2, page.limits.prose))
     page.row("Fix", line(cause.fix.text, 600), style="bold")
     if edit is not None:
         page.edit(edit, excerpt)
-    page.row("Expect", line(cause.expected_impact, 400))
-    page.row("Verify", line(cause.verify, 400))
-    page.row("If not", line(cause.if_not, 400))
+    page.prose("Expect", cause.expected_impact)
+    page.prose("Verify", cause.verify)
+    page.prose("If not", cause.if_not)
     if cause.confidence < words.MEDIUM and cause.experiment:
-        page.row("To be sure", line(cause.experiment, 400))
+        page.prose("To be sure", cause.experiment)
 
 
 def _evidence(page: Page, label: str, cause: Cause, limit: int) -> None:
@@ -92,7 +92,13 @@ def _evidence(page: Page, label: str, cause: Cause, limit: int) -> None:
 
 def _further(page: Page, causes: Sequence[Cause]) -> None:
     """Independent roots and contributors after the first: title, place, one sighting, the fix."""
+    if not causes:
+        return
+    page.gap()
     for cause in causes[: page.limits.others]:
+        if cause.confidence < words.MEDIUM:
+            _aside(page, cause)
+            continue
         page.gap()
         role = "also" if cause.role == "root" else "contributing"
         page.title(cause.severity, words.hedged(cause))
@@ -100,6 +106,16 @@ def _further(page: Page, causes: Sequence[Cause]) -> None:
         _evidence(page, "Evidence", cause, 1)
         page.row("Fix", line(cause.fix.text, 400), style="bold")
     page.more(len(causes) - page.limits.others, "more cause")
+
+
+def _aside(page: Page, cause: Cause) -> None:
+    """A further cause of low confidence: its name, and what it rests on."""
+    page.row(
+        "Also" if cause.role == "root" else "Perhaps", f"{words.hedged(cause)} ({cause.id}, {cause.confidence:.2f})"
+    )
+    if cause.evidence:
+        first = cause.evidence[0]
+        page.row("", _sighting(words.place(first.where), words.evidence_text(first)), style="dim", indent=2)
 
 
 def _others(page: Page, result: Result, lead: Cause | None) -> None:
@@ -160,11 +176,3 @@ def _nothing(page: Page, result: Result) -> None:
 
 def _sighting(place: str, text: str) -> str:
     return f"{place}  {text}" if place else text
-
-
-def _sentences(text: str, limit: int) -> str:
-    """The first sentences of ``text`` that fit into ``limit`` characters; at least one."""
-    if len(text) <= limit:
-        return text
-    end = max(text.rfind(stop, 0, limit) for stop in (". ", "; "))
-    return text[:end] + "." if end > 40 else text[: limit - 1].rstrip() + "…"
