@@ -4,12 +4,31 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from trainwreck.core.failure import Failure, Frame
 from trainwreck.failures import native
 from trainwreck.failures.frames import FRAME, is_user
 from trainwreck.failures.prefix import Body, strip
+from trainwreck.failures.shapes import (
+    BARE,
+    CARETS,
+    CAUSE,
+    CONTEXT_LINES,
+    CONTINUES,
+    DURING,
+    EXCEPTION,
+    HEADER,
+    LOG,
+    NB_ARROW,
+    NB_FRAMES,
+    NOTEBOOK_HEADER,
+    PYTEST,
+    WARNING,
+    WORKER,
+    Open,
+    Writer,
+)
 
 MAX_FRAMES = 400
 MAX_FAILURES = 200
@@ -18,78 +37,8 @@ MAX_MESSAGE_CHARS = 8000
 MAX_LINE = 4000
 MAX_NOISE = 25
 """Foreign lines tolerated inside one traceback (progress bars, prints of other threads) before it is given up."""
-CONTEXT_LINES = 12
 CHAIN_GAP = 8
 """Lines that may stand between an exception and the sentence that chains it (JAX prints five)."""
-
-_HEADER = re.compile(
-    r"^(?P<indent>[\s|+>│-]*)(?P<kind>Exception Group |Original )?Traceback \(most recent call (?:last|first)\):?"
-)
-_NOTEBOOK_HEADER = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)\s{2,}Traceback \(most recent call last\)")
-_EXCEPTION = re.compile(r"^(?:[\s|>│]*)(?P<type>[A-Za-z_][\w.]*(?:\([\w., ]{1,80}\))?)(?:: ?(?P<message>.*))?$", re.S)
-BARE = re.compile(
-    r"(?<![\w.\"'`])(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Z]\w*(?:Error|Exception|Interrupt|Warning|OutOfMemory|Timeout)"
-    r"(?:\([\w., ]{1,80}\))?)(?:: |:?$| `)(?P<message>.*)$"
-)
-_WARNING = re.compile(
-    r"^(?P<path>(?:[A-Za-z]:)?[^\s:\"'][^:\"']{0,400}|<[\w -]+>):(?P<line>\d{1,8}): (?P<type>\w*Warning): (?P<message>.*)$"
-)
-_CARETS = re.compile(r"^[\s|]*[\^~]+[\s\^~]*$")
-_CAUSE = re.compile(r"The above exception was the direct cause of the following exception")
-_DURING = re.compile(r"During handling of the above exception, another exception occurred")
-_LOG = re.compile(
-    r"^(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|\[?(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|[EWIF]\d{4} \d\d:|wandb:|srun:|slurmstepd|"
-    r"(?:Epoch|epoch|step|iter|Step|Iter)\b[ :=\[]*\d|\s*\d{1,3}%\|)"
-)
-_CONTINUES = re.compile(
-    r"^(?:\t|    |CUDA kernel errors|For debugging|Compile with|Device-side assert|Exception raised from|frame #|"
-    r"Search for|The stack trace below|The preceding|-{4,}|={4,}|Failures:|Root Cause|\[\d+\]:|See |To |Please |You )"
-)
-_NB_FRAMES = (
-    re.compile(r"^File (?P<path>\S.{0,400}?):(?P<line>\d+), in (?P<function>.+)$"),
-    re.compile(r"^(?P<path>(?:Cell|Input) In ?\[\d+\])(?:, line (?P<line>\d+)|, in .*)"),
-    re.compile(
-        r"^(?P<path><ipython-input-[^>]{1,80}>|[~/\w][^\s:]{0,400}\.py|[A-Za-z]:\\[^:]{1,400}\.py) in (?P<function>[^\s:]+.*)$"
-    ),
-)
-_NB_ARROW = re.compile(r"^-{2,}> ?(?P<line>\d+) ?(?P<text>.*)$")
-_PYTEST = re.compile(r"^(?P<path>[^\s:]{1,300}\.py):(?P<line>\d+): (?P<type>[\w.]*(?:Error|Exception|Failed))$")
-_WORKER = re.compile(r"in (?:DataLoader worker process|pin memory thread for device|replica) (\d+)")
-
-
-@dataclass
-class _Open:
-    """An exception that is being printed."""
-
-    indent: int
-    line: int
-    rank: int | None
-    notebook: str = ""
-    dump: bool = False
-    frames: list[Frame] = field(default_factory=list)
-    raw: str = ""
-    type: str = ""
-    message: list[str] = field(default_factory=list)
-    size: int = 0
-    blank: bool = False
-    noise: int = 0
-    inner: Failure | None = None
-    chained: Failure | None = None
-    ignored: bool = False
-    stamped: bool = False
-    short: bool = False
-    end: int = 0
-    context: tuple[str, ...] = ()
-
-
-@dataclass
-class _Writer:
-    stack: list[_Open] = field(default_factory=list)
-    last: Failure | None = None
-    last_line: int = -1000
-    chain_to: Failure | None = None
-    recent: deque[str] = field(default_factory=lambda: deque(maxlen=CONTEXT_LINES))
-    ignored: bool = False
 
 
 class Parser:
@@ -100,7 +49,7 @@ class Parser:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._writers: dict[str, _Writer] = {}
+        self._writers: dict[str, Writer] = {}
         self.failures: list[Failure] = []
         self.dropped = 0
         self._recent: deque[str] = deque(maxlen=CONTEXT_LINES)
@@ -132,8 +81,12 @@ class Parser:
             if len(self._writers) > 512:
                 self.close()
                 self._writers.clear()
-            writer = self._writers[key] = _Writer()
+            writer = self._writers[key] = Writer()
         if writer.stack:
+            usual = writer.stack[0].cut
+            if body.stamped and usual < body.cut and text[usual : body.cut].isspace():
+                # The level was padded: what goes beyond the header's prefix is indentation.
+                body = replace(body, text=text[usual:], cut=usual)
             self._continue(writer, number, body)
         else:
             self._begin(writer, number, body)
@@ -149,9 +102,9 @@ class Parser:
 
     # -- opening
 
-    def _begin(self, writer: _Writer, number: int, body: Body) -> None:
+    def _begin(self, writer: Writer, number: int, body: Body) -> None:
         text, rank = body.text, body.rank
-        if _CAUSE.search(text) or _DURING.search(text):
+        if CAUSE.search(text) or DURING.search(text):
             if writer.last is not None and number - writer.last_line <= CHAIN_GAP:
                 self._take_back(writer.last)
                 writer.chain_to, writer.last = writer.last, None
@@ -159,17 +112,17 @@ class Parser:
             return
         if writer.chain_to is not None and number - writer.last_line > CHAIN_GAP:
             self._release(writer)
-        header = _HEADER.match(text)
+        header = HEADER.match(text)
         if header:
-            self._open(writer, _Open(len(header["indent"]), number, rank), body)
+            self._start(writer, Open(len(header["indent"]), number, rank), body)
             return
-        notebook = _NOTEBOOK_HEADER.match(text)
+        notebook = NOTEBOOK_HEADER.match(text)
         if notebook:
-            self._open(writer, _Open(0, number, rank, notebook=notebook["type"]), body)
+            self._start(writer, Open(0, number, rank, notebook=notebook["type"]), body)
             return
         frame = FRAME.match(text)
         if frame:
-            self._open(writer, _Open(max(0, len(frame["indent"]) - 2), number, rank), body)
+            self._start(writer, Open(max(0, len(frame["indent"]) - 2), number, rank), body)
             self._frame(writer.stack[-1], frame)
             return
         if text.startswith("Exception ignored in"):
@@ -177,30 +130,30 @@ class Parser:
             return
         dump = native.DUMP_HEADER.search(text)
         if dump:
-            opened = _Open(0, number, rank, dump=True)
+            opened = Open(0, number, rank, dump=True)
             opened.type, opened.message = native.dump_name(text), [text.strip()]
-            self._open(writer, opened, body)
+            self._start(writer, opened, body)
             return
-        warned = _WARNING.match(text)
+        warned = WARNING.match(text)
         if warned:
             place = Frame(warned["path"], int(warned["line"]), "", "", is_user(warned["path"]))
-            opened = _Open(0, number, rank, frames=[place], type=warned["type"], message=[warned["message"]])
-            self._open(writer, opened, body)
+            opened = Open(0, number, rank, frames=[place], type=warned["type"], message=[warned["message"]])
+            self._start(writer, opened, body)
             return
-        test = _PYTEST.match(text)
+        test = PYTEST.match(text)
         if test and writer.last is not None and not writer.last.frames and writer.last.type == test["type"]:
             self._add_frame(writer, Frame(test["path"], int(test["line"]), "", "", is_user(test["path"])))
             return
         found = native.failure(text)
         if found is not None:
-            self._open(writer, _Open(-1, number, rank, type=found[0], message=[found[1]], short=True), body)
+            self._start(writer, Open(-1, number, rank, type=found[0], message=[found[1]], short=True), body)
             return
         bare = BARE.search(text)
         if bare and len(text) < 2000:
-            self._open(writer, _Open(-1, number, rank, type=bare["type"], message=[bare["message"]], short=True), body)
+            self._start(writer, Open(-1, number, rank, type=bare["type"], message=[bare["message"]], short=True), body)
 
-    def _open(self, writer: _Writer, opened: _Open, body: Body) -> None:
-        opened.stamped = body.stamped
+    def _start(self, writer: Writer, opened: Open, body: Body) -> None:
+        opened.stamped, opened.cut = body.stamped, body.cut
         opened.ignored, writer.ignored = writer.ignored, False
         opened.context = tuple(self._recent)
         opened.chained, writer.chain_to = writer.chain_to, None
@@ -211,14 +164,14 @@ class Parser:
 
     # -- going on
 
-    def _continue(self, writer: _Writer, number: int, body: Body) -> None:
+    def _continue(self, writer: Writer, number: int, body: Body) -> None:
         opened = writer.stack[-1]
         if opened.type and not opened.dump:
             self._in_message(writer, opened, number, body)
         else:
             self._in_frames(writer, opened, number, body)
 
-    def _in_frames(self, writer: _Writer, opened: _Open, number: int, body: Body) -> None:
+    def _in_frames(self, writer: Writer, opened: Open, number: int, body: Body) -> None:
         text = body.text
         stripped = text.strip(" \t|│")
         if opened.notebook and self._notebook_line(opened, text):
@@ -229,7 +182,7 @@ class Parser:
             self._frame(opened, frame)
             opened.end = number
             return
-        if _HEADER.match(text) or _NOTEBOOK_HEADER.match(text):
+        if HEADER.match(text) or NOTEBOOK_HEADER.match(text):
             self._finish(writer)
             self._line_again(writer, number, body)
             return
@@ -239,7 +192,7 @@ class Parser:
             else:
                 self._tolerate(writer, opened)
             return
-        if opened.frames and _CARETS.match(text):
+        if opened.frames and CARETS.match(text):
             self._mark(opened, text)
             opened.end = number
             return
@@ -253,12 +206,12 @@ class Parser:
                 opened.frames[-1] = Frame(last.path, last.line, last.function, stripped[:500], last.user)
             opened.end = number
             return
-        exception = _EXCEPTION.match(text[:MAX_LINE])
+        exception = EXCEPTION.match(text[:MAX_LINE])
         if exception and not opened.dump and self._is_exception(opened, exception, indent):
             opened.type, opened.message = exception["type"], [exception["message"] or ""]
             opened.size, opened.end = len(text), number
             return
-        if _CAUSE.search(text) or _DURING.search(text):
+        if CAUSE.search(text) or DURING.search(text):
             self._finish(writer)
             self._line_again(writer, number, body)
             return
@@ -267,7 +220,7 @@ class Parser:
             return
         self._tolerate(writer, opened)
 
-    def _is_exception(self, opened: _Open, found: re.Match[str], indent: int) -> bool:
+    def _is_exception(self, opened: Open, found: re.Match[str], indent: int) -> bool:
         name = found["type"]
         if opened.notebook:
             return name.split(".")[-1] == opened.notebook.split(".")[-1]
@@ -276,28 +229,28 @@ class Parser:
         if indent > opened.indent + 1 or not opened.frames:
             return False
         last = name.split("(")[0].rsplit(".", 1)[-1]
-        return last[:1].isupper() and (last.isidentifier()) and not _LOG.match(found[0])
+        return last[:1].isupper() and (last.isidentifier()) and not LOG.match(found[0])
 
-    def _tolerate(self, writer: _Writer, opened: _Open) -> None:
+    def _tolerate(self, writer: Writer, opened: Open) -> None:
         opened.noise += 1
         if opened.noise > MAX_NOISE:
             self._finish(writer)
 
-    def _frame(self, opened: _Open, found: re.Match[str]) -> None:
+    def _frame(self, opened: Open, found: re.Match[str]) -> None:
         rest = found["rest"].strip()
         function = rest.removeprefix(",").strip().removeprefix("in ").strip() if rest else ""
         path = found["path"]
         opened.frames.append(Frame(path, int(found["line"]), function[:200], "", is_user(path)))
         opened.raw = ""
 
-    def _mark(self, opened: _Open, text: str) -> None:
+    def _mark(self, opened: Open, text: str) -> None:
         columns = [i for i, c in enumerate(text) if c in "^~"]
         marked = opened.raw[columns[0] : columns[-1] + 1].strip()
         last = opened.frames[-1]
         opened.frames[-1] = Frame(last.path, last.line, last.function, last.text, last.user, marked)
 
-    def _notebook_line(self, opened: _Open, text: str) -> bool:
-        for pattern in _NB_FRAMES:
+    def _notebook_line(self, opened: Open, text: str) -> bool:
+        for pattern in NB_FRAMES:
             found = pattern.match(text)
             if found:
                 groups = found.groupdict()
@@ -305,7 +258,7 @@ class Parser:
                 path = groups["path"]
                 opened.frames.append(Frame(path, line, groups.get("function") or "", "", is_user(path)))
                 return True
-        arrow = _NB_ARROW.match(text)
+        arrow = NB_ARROW.match(text)
         if arrow and opened.frames:
             last = opened.frames[-1]
             opened.frames[-1] = Frame(
@@ -314,14 +267,14 @@ class Parser:
             return True
         return bool(re.match(r"^\s+(?:\d+ |\.\.\.|\(\.\.\.\))", text))
 
-    def _in_message(self, writer: _Writer, opened: _Open, number: int, body: Body) -> None:
+    def _in_message(self, writer: Writer, opened: Open, number: int, body: Body) -> None:
         text = body.text
-        header = _HEADER.match(text)
+        header = HEADER.match(text)
         frame = FRAME.match(text)
         bottom = opened.message[-1].strip() if opened.message else ""
         warning = opened.type.endswith("Warning")
-        if header and (header["kind"] == "Original " or bottom in ('"""', "'''") or _WORKER.search(opened.message[0])):
-            writer.stack.append(_Open(len(header["indent"]), number, opened.rank, end=number))
+        if header and (header["kind"] == "Original " or bottom in ('"""', "'''") or WORKER.search(opened.message[0])):
+            writer.stack.append(Open(len(header["indent"]), number, opened.rank, end=number))
             return
         if warning:
             if not frame and text[:1] in " \t" and text.strip() and opened.frames and not opened.frames[0].text:
@@ -333,8 +286,8 @@ class Parser:
             self._finish(writer)
             self._line_again(writer, number, body)
             return
-        if frame and not opened.frames and not header:
-            inner = _Open(max(0, len(frame["indent"]) - 2), number, opened.rank, end=number)
+        if frame and not header:
+            inner = Open(max(0, len(frame["indent"]) - 2), number, opened.rank, end=number)
             self._frame(inner, frame)
             writer.stack.append(inner)
             return
@@ -342,7 +295,7 @@ class Parser:
         closes = stripped in ('"""', "'''") and any(
             o.message and o.message[-1].strip() in ('"""', "'''") for o in writer.stack[:-1]
         )
-        if header or closes or _CAUSE.search(text) or _DURING.search(text) or _NOTEBOOK_HEADER.match(text):
+        if header or closes or CAUSE.search(text) or DURING.search(text) or NOTEBOOK_HEADER.match(text):
             while writer.stack:
                 self._finish(writer)
             if not closes:
@@ -351,9 +304,11 @@ class Parser:
         if not stripped:
             opened.blank = True
             return
-        goes_on = _CONTINUES.match(text) is not None
-        new = _LOG.match(text) is not None or native.failure(text) is not None or BARE.match(text) is not None
+        goes_on = CONTINUES.match(text) is not None
+        new = LOG.match(text) is not None or native.failure(text) is not None or BARE.match(text) is not None
         foreign = (body.stamped and not opened.stamped) or opened.short or opened.blank or new
+        if opened.type.endswith("ChildFailedError") and sum(line.startswith("====") for line in opened.message) < 2:
+            foreign = False
         if (foreign and not goes_on) or len(opened.message) >= MAX_MESSAGE_LINES:
             while writer.stack:
                 self._finish(writer)
@@ -365,7 +320,7 @@ class Parser:
             opened.size += len(text)
         opened.end = number
 
-    def _line_again(self, writer: _Writer, number: int, body: Body) -> None:
+    def _line_again(self, writer: Writer, number: int, body: Body) -> None:
         if writer.stack:
             self._continue(writer, number, body)
         else:
@@ -373,7 +328,7 @@ class Parser:
 
     # -- closing
 
-    def _finish(self, writer: _Writer) -> None:
+    def _finish(self, writer: Writer) -> None:
         opened = writer.stack.pop()
         frames = tuple(reversed(opened.frames)) if opened.dump else tuple(opened.frames)
         if not opened.type and not frames:
@@ -382,7 +337,7 @@ class Parser:
             return
         message = "\n".join(opened.message).strip()
         values = native.child_values(message) if "ChildFailedError" in opened.type else {}
-        worker = _WORKER.search(message[:300])
+        worker = WORKER.search(message[:300])
         failure = Failure(
             type=opened.type or "",
             message=message,
@@ -419,13 +374,13 @@ class Parser:
                 del self.failures[place]
                 return
 
-    def _add_frame(self, writer: _Writer, frame: Frame) -> None:
+    def _add_frame(self, writer: Writer, frame: Frame) -> None:
         if writer.last is not None:
             self._take_back(writer.last)
             writer.last = replace(writer.last, frames=(frame,))
             self._keep(writer.last)
 
-    def _release(self, writer: _Writer) -> None:
+    def _release(self, writer: Writer) -> None:
         """The announced next exception did not come: the one that waited for it stands for itself."""
         if writer.chain_to is not None:
             self._keep(writer.chain_to)

@@ -21,7 +21,7 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("stamp", re.compile(r"\w{3} +\d{1,2} \d\d:\d\d:\d\d [\w.-]{1,60} (?:[\w./-]{1,40}(?:\[\d+\])?: )?")),
     ("actor", re.compile(r"([\w.-]{1,60}) {1,20}\| ")),
     ("stamp", re.compile(r"[EWIF]\d{4} \d\d:\d\d:\d\d\.\d+ {1,8}\d+ [\w./-]{1,200}:\d+\] ?")),
-    ("stamp", re.compile(r"\[?" + _LEVEL + r"\]?(?::[\w.]{0,60}:| {0,4}[|:-] | +)(?=\S)")),
+    ("stamp", re.compile(r"\[?" + _LEVEL + r"\]?(?::[\w.]{0,60}:(?=\s*\S)|(?: {0,4}[|:-] | +)(?=\S))")),
     ("stamp", re.compile(r"- ?" + _LEVEL + r" ?- ")),
     ("rank", re.compile(r"(\d{1,4}): (?=Traceback|  File \"|    \S|[A-Z]\w+(?:Error|Exception)\b)")),
     ("none", re.compile(r"(?:wandb: (?:ERROR|WARNING)? ?|srun: |slurmstepd: |stderr: ?|stdout: ?|>{1,3} )(?=.)")),
@@ -32,17 +32,19 @@ _PREFIXES: tuple[tuple[str, re.Pattern[str]], ...] = (
 @dataclass(frozen=True, slots=True)
 class Body:
     """A line without its prefixes. ``stream`` names the writer (a rank, an actor), "" where the line does not say;
-    ``stamped`` is True where a time or a level was taken off."""
+    ``stamped`` is True where a time or a level was taken off,
+    ``cut`` the number of characters taken off."""
 
     text: str
     stream: str
     rank: int | None
     stamped: bool = False
+    cut: int = 0
 
 
 def strip(text: str) -> Body:
     """``text`` without leading prefixes. The indentation of what remains is kept: it carries the structure."""
-    stream, rank, stamped = "", None, False
+    stream, rank, stamped, whole = "", None, False, len(text)
     if not text or (text[0] in " \t" and not text.lstrip().startswith(("|", "[rank"))):
         return Body(text, "", None)
     for _ in range(MAX_PREFIXES):
@@ -62,4 +64,4 @@ def strip(text: str) -> Body:
             break
         else:
             break
-    return Body(text, stream, rank, stamped)
+    return Body(text, stream, rank, stamped, whole - len(text))

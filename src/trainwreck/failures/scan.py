@@ -1,14 +1,14 @@
 """Go through a text fast: only lines that may say something about an error are looked at closely.
 
-A log repeats itself: a line is judged once per shape (its text less digits and blanks), so that hundreds of megabytes of
-training output cost little more than reading them.
+A log repeats itself: a line is judged once per shape (its text less digits), and a word once, so that hundreds of megabytes
+of training output cost little more than reading them.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from trainwreck.core.source import CHUNK_BYTES, MAX_LINE_CHARS, Source, clean
 from trainwreck.failures.native import HINTS
@@ -16,7 +16,10 @@ from trainwreck.failures.parse import Parser
 
 MAX_SHAPES = 200_000
 """Shapes remembered before the memory is emptied: bounds it to some 60 MB."""
-_DELETED = str.maketrans("", "", "0123456789 .-+%,\t")
+_DELETED = str.maketrans("", "", "0123456789.-+%,")
+_LETTERS = re.compile(r"[A-Za-z_]+")
+TRACE, PROGRESS = 1, 2
+_PROGRESS_HINTS = ("oss", "poch", "tep", "ter", "OSS", "POCH", "TEP", "it/s", "s/it")
 _TRACE = ("Traceback", 'File "', "Error", "Exception", "Warning", "Interrupt", "OutOfMemory", "Timeout", *HINTS)
 
 
@@ -41,16 +44,46 @@ def blocks(source: Source) -> Iterator[tuple[int, list[str]]]:
                 pending = pending[:CHUNK_BYTES] + "\r" + pending[-MAX_LINE_CHARS:]
 
 
+class Words:
+    """Which fragments can occur in a line, told by its words: each word is looked at once, however often it comes."""
+
+    def __init__(self, fragments: Iterable[str]) -> None:
+        self._by_core: dict[str, list[str]] = {}
+        self._always: list[str] = []
+        for fragment in fragments:
+            core = max(_LETTERS.findall(fragment), key=len, default="")
+            if len(core) >= 2:
+                self._by_core.setdefault(core, []).append(fragment)
+            else:
+                self._always.append(fragment)
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def found(self, key: str, text: str) -> list[str]:
+        """The fragments that ``text`` holds; ``key`` is its shape."""
+        if len(self._known) > MAX_SHAPES:
+            self._known.clear()
+        candidates = list(self._always)
+        for word in set(key.split()):
+            hits = self._known.get(word)
+            if hits is None:
+                hits = tuple(f for core, group in self._by_core.items() if core in word for f in group)
+                self._known[word] = hits
+            candidates += hits
+        return [fragment for fragment in candidates if fragment in text]
+
+
 def scan(
     source: Source,
     parser: Parser,
-    wanted: Callable[[str], bool],
+    fragments: Sequence[str],
     seen: Callable[[int, str], None],
     progress: Callable[[int, str], None],
 ) -> None:
-    """Feed ``parser`` with the lines of ``source``; call ``seen`` for lines that ``wanted`` likes, once per shape, and
-    ``progress`` for lines that report training progress (see ``is_progress``), sampled."""
+    """Feed ``parser`` with the lines of ``source``; call ``seen`` for lines that hold one of ``fragments``, once per
+    shape, and ``progress`` for lines that report training progress (see ``is_progress``)."""
     shapes: dict[str, int] = {}
+    wanted, traces, marks = frozenset(fragments), frozenset(_TRACE), frozenset(_PROGRESS_HINTS)
+    words = Words(sorted(wanted | traces | marks))
     for first, lines in blocks(source):
         keys = "\n".join(lines).translate(_DELETED).split("\n")
         passed = 0
@@ -60,16 +93,21 @@ def scan(
                 if len(shapes) >= MAX_SHAPES:
                     shapes.clear()
                 text = lines[offset]
-                kind = (1 if any(t in text for t in _TRACE) else 0) + (2 if is_progress(text) else 0)
-                if wanted(text):
-                    for part in _parts(text):
-                        seen(first + offset, part)
+                hits = words.found(key, text)
+                kind = 0
+                if hits:
+                    kind = 0 if traces.isdisjoint(hits) else TRACE
+                    if not marks.isdisjoint(hits) and is_progress(text):
+                        kind |= PROGRESS
+                    if not wanted.isdisjoint(hits):
+                        for part in _parts(text):
+                            seen(first + offset, part)
                 shapes[key] = kind
             if kind == 0 and parser.idle:
                 continue
-            if kind & 2:
+            if kind & PROGRESS:
                 progress(first + offset, lines[offset])
-            if kind & 1 or not parser.idle:
+            if kind & TRACE or not parser.idle:
                 if offset > passed:
                     parser.context(lines[max(passed, offset - 12) : offset])
                 for part in _parts(lines[offset]):

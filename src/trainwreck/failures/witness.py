@@ -75,7 +75,7 @@ def witness(
             continue
         observed.add("console")
         report = source.name == "<stdin>" and (source.size or 0) <= REPORT_LIMIT
-        found, lines = _read(source, by_line)
+        found, lines = read(source, by_line)
         found = [localise(f, files) for f in found]
         failures += found
         evidence += lines
@@ -92,18 +92,20 @@ def witness(
     return ErrorSightings(failures, _limited(evidence), frozenset(observed))
 
 
-def _read(source: Source, by_line: Sequence[Signature]) -> tuple[list[Failure], list[Evidence]]:
+def read(source: Source, by_line: Sequence[Signature]) -> tuple[list[Failure], list[Evidence]]:
     parser = Parser(source.name)
     evidence: list[Evidence] = []
     later: list[int] = []
     fragments = sorted({fragment for s in by_line for fragment in s.contains})
-
-    def wanted(text: str) -> bool:
-        return any(fragment in text for fragment in fragments)
+    told: dict[str, int] = {}
 
     def seen(number: int, text: str) -> None:
         where = Where("log", path=source.name, line=number)
-        evidence.extend(_evidence(m, where, text.strip()[:200]) for m in in_line(text, by_line))
+        for match in in_line(text, by_line):
+            sign = match.signature.sign
+            told[sign] = told.get(sign, 0) + 1
+            if told[sign] <= MAX_PER_SIGN:
+                evidence.append(_evidence(match, where, text.strip()[:200]))
 
     def progress(number: int, text: str) -> None:
         later.append(number)
@@ -111,7 +113,7 @@ def _read(source: Source, by_line: Sequence[Signature]) -> tuple[list[Failure], 
             del later[:2048:2]
 
     try:
-        scan(source, parser, wanted, seen, progress)
+        scan(source, parser, fragments, seen, progress)
     except (OSError, EOFError, ValueError):
         parser.close()
     return [_fate(f, later) for f in parser.failures], evidence
