@@ -143,7 +143,7 @@ def _levels(view: View, curve: Curve) -> Iterator[Evidence]:
             f"{curve.name} jumps from {show(float(blocks[jump - 1]))} to {show(float(blocks[jump]))} "
             f"about {at_step(curve, where)} and stays there"
         )
-        yield seen("loss-jump", text, curve.where(where), float(blocks[jump] / blocks[jump - 1]))
+        yield seen("loss-jump", text, curve.where(where), float(blocks[jump]) / max(float(blocks[jump - 1]), 1e-12))
     elif _steady(blocks[lowest:]) or last > 2 * low:
         text = f"{curve.name} rises from {show(low)} at {at_step(curve, place)} to {show(last)} at the end"
         yield seen("loss-rises", text, curve.where(place), last / max(low, 1e-12), end=curve.step(-1))
