@@ -22,13 +22,15 @@ from trainwreck.core.run import Event, Run, Series, Setting
 from trainwreck.runs.merge import join, same_run, union
 from trainwreck.runs.places import directory, home, rank_in, start_of
 
+_INTERNAL = re.compile(r"(started|ended) [\d.]+$")
+_FOLD = re.compile(r"\bfolds?\b|\bcross.?validation\b", re.IGNORECASE)
 MAX_COMPARED = 150
 """Runs that are compared with one another; more are a survey, and stay apart."""
 MANY = 3
 SAME_START_SECONDS = 120.0
 """Processes of one job open their event files within about this time; a judgement."""
-EARLY_ROWS = 5
-"""Before this row the clock may leap: compilation, first evaluation."""
+EARLY_ROWS, EARLY_SHARE = 5, 0.02
+"""Within the first rows the clock may leap or be set back: compilation, first evaluation, warm-up left out of it."""
 CLOCK_GAP = 100.0
 """A gap this many times the usual one between two rows is a stop and a resume, not a slow evaluation; a judgement."""
 
@@ -43,8 +45,9 @@ def assemble(parts: Sequence[Run]) -> list[Run]:
     runs = _together(runs, "dvclive-tsv", key=lambda run: home(run.path), put=_one_metric_files)
     runs = _tellings(runs)
     runs = _results(runs)
-    runs = _starts(runs)
+    runs = _folds(_starts(runs))
     runs = [_with_settings(_with_rank(run), settings) for run in runs]
+    runs = [replace(run, notes=[n for n in run.notes if not _INTERNAL.match(n)]) for run in runs]
     return [_with_clock(run) for run in runs if run.series or run.events or run.settings or _ended(run)]
 
 
@@ -167,7 +170,9 @@ def _continued(earlier: Run, later: Run) -> Run | None:
     interval = (before.steps[-1] - before.steps[0]) / max(1, len(before) - 1)
     if after.steps[0] <= before.steps[0] + 1.5 * interval or (after.steps[0] <= 1 and len(before) > 1):
         return None
-    return join(earlier, later)
+    soon = started - _time(earlier, "ended") < SAME_START_SECONDS
+    begins = min(series.steps[0] for series in later.series.values())
+    return join(earlier, later, seam=not (soon and begins >= (earlier.last_step or 0.0)))
 
 
 def _time(run: Run, word: str) -> float:
@@ -267,6 +272,19 @@ def _starts(runs: list[Run]) -> list[Run]:
     return result
 
 
+def _folds(runs: list[Run]) -> list[Run]:
+    """Attempts of one text that were announced as folds are folds: nothing was given up between them."""
+    result = []
+    for run in runs:
+        announced = [event for event in run.events if event.kind == "banner" and _FOLD.search(event.text)]
+        if run.attempt == run.of_attempts > 1 and announced:
+            text = f"{run.of_attempts} folds stand one after another in this log"
+            event = Event("several-folds-in-one-log", text, announced[-1].where, run.of_attempts)
+            run = replace(run, events=[*run.events, event])
+        result.append(run)
+    return result
+
+
 # what lies beside a run
 
 
@@ -318,8 +336,10 @@ def _with_clock(run: Run) -> Run:
     usual = rising[len(rising) // 2]
     for index, gap in enumerate(gaps, 1):
         on = series.steps[index] >= series.steps[index - 1]
+        if index <= max(EARLY_ROWS, EARLY_SHARE * len(gaps)):
+            continue
         back = gap < -max(usual, 1.0)
-        leap = index > EARLY_ROWS and gap > CLOCK_GAP * max(usual, 1.0)
+        leap = gap > CLOCK_GAP * max(usual, 1.0)
         if on and (back or leap):
             told = "goes back" if back else "leaps"
             before, after = series.values[index - 1], series.values[index]

@@ -116,8 +116,8 @@ def _unique(items: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(items))
 
 
-def join(earlier: Run, later: Run) -> Run:
-    """A resumed run: the earlier part up to where the later one begins, then the later one."""
+def join(earlier: Run, later: Run, *, seam: bool = True) -> Run:
+    """The earlier part up to where the later one begins, then the later one. ``seam``: a resume lies between them."""
     start = min((s.steps[0] for s in later.series.values() if len(s)), default=math.inf)
     series = dict(later.series)
     for name, old in earlier.series.items():
@@ -138,8 +138,8 @@ def join(earlier: Run, later: Run) -> Run:
         later,
         series=series,
         events=[*earlier.events, *later.events],
-        seams=[*earlier.seams, start, *later.seams],
+        seams=[*earlier.seams, *([start] if seam else []), *later.seams],
         files=_unique([*earlier.files, *later.files]),
-        notes=_unique([*earlier.notes, *later.notes]),
+        notes=_unique([*(n for n in earlier.notes if not n.startswith("ended ")), *later.notes]),
         settings={**earlier.settings, **later.settings},
     )
