@@ -19,8 +19,9 @@ CONCLUSIVE_BONUS = 5.0
 """Log odds that a proving sign adds to its own weight: enough to beat any sum of circumstantial signs (a judgement)."""
 DAMPING = (1.0, 0.6, 0.35, 0.2)
 """Weight of the first, second, third, … positive sign of one family; a judgement, checked by calibration."""
-SUSPICION = 0.45
-"""How much a static suspicion counts while no sign of the run speaks for the same mode (DESIGN: reduced weight)."""
+SUSPICION: Mapping[EvidenceClass, float] = {"direct": 0.85, "circumstantial": 0.45, "inferred": 0.45}
+"""How much static evidence counts while no sign of the run speaks for the same mode (DESIGN: reduced weight). What the
+code proves (direct) is a fault whether the curves show it or not; a suspicion is not."""
 CLASS_FACTOR: Mapping[EvidenceClass, float] = {"direct": 1.0, "circumstantial": 0.85, "inferred": 0.6}
 
 
@@ -109,7 +110,7 @@ def _score(
             family = meant.family if meant else sign
             amount = weight * best
             if sign.startswith(CODE_PREFIX) and not static_only and not agrees:
-                amount *= SUSPICION
+                amount *= max(SUSPICION[e.cls] for e in sightings)
             elif conclusive:
                 candidate.conclusive = True
                 amount += CONCLUSIVE_BONUS

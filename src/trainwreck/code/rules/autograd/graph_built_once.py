@@ -74,9 +74,21 @@ def _outside(project: Project) -> Iterator[Step]:
                 node = step.node
                 if step.scope is not call.scope or not isinstance(node, ast.Call) or id(node) in told:
                     continue
-                if not inside(project, node, step.scope, training.body) and _keeps_graph(project, step):
+                if inside(project, node, step.scope, training.body) or _hidden(project, step, training.body):
+                    continue
+                if _keeps_graph(project, step):
                     told.add(id(node))
                     yield step
+
+
+def _hidden(project: Project, step: Step, body: ast.AST) -> bool:
+    """True if a name on the way is bound again inside the loop, so that the outer value is not what is used."""
+    for found in step.chain():
+        if isinstance(found.node, ast.Name):
+            bindings = found.scope.bindings.get(found.node.id, ())
+            if any(b.kind != "append" and inside(project, b.node, found.scope, body) for b in bindings):
+                return True
+    return False
 
 
 def _keeps_graph(project: Project, step: Step) -> bool:

@@ -8,6 +8,7 @@ When it is fine: with ``copy.deepcopy`` or clones, or where it is saved to disk 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import written
@@ -40,6 +41,10 @@ def main(model, loader, epochs):
 """
 
 
+OTHER = re.compile(r"loader|sampler|sched|dl$|scaler|accelerator", re.IGNORECASE)
+"""Objects whose state dict is a copy, or no model's."""
+
+
 def find(project: Project) -> Iterator[Evidence]:
     loaded: dict[int, set[str]] = {}
     for call in project.calls("load_state_dict"):
@@ -52,6 +57,8 @@ def find(project: Project) -> Iterator[Evidence]:
     for call in project.calls("state_dict"):
         statement = project.statement(call.node, call.scope)
         if not isinstance(statement, ast.Assign) or statement.value is not call.node:
+            continue
+        if OTHER.search(written(call.receiver)):
             continue
         name = written(statement.targets[0])
         if name in loaded.get(id(call.scope), ()) and loops(project, call.node, call.scope):
