@@ -82,13 +82,12 @@ def _outside(project: Project) -> Iterator[Step]:
 
 
 def _hidden(project: Project, step: Step, body: ast.AST) -> bool:
-    """True if a name on the way is bound again inside the loop, so that the outer value is not what is used."""
-    for found in step.chain():
-        if isinstance(found.node, ast.Name):
-            bindings = found.scope.bindings.get(found.node.id, ())
-            if any(b.kind != "append" and inside(project, b.node, found.scope, body) for b in bindings):
-                return True
-    return False
+    """True if the name that leads out of the loop is bound again inside it, so that the outer value is not used."""
+    name = next((s for s in step.chain()[1:] if isinstance(s.node, ast.Name)), None)
+    if name is None or not isinstance(name.node, ast.Name):
+        return False
+    bindings = name.scope.bindings.get(name.node.id, ())
+    return any(b.kind != "append" and inside(project, b.node, name.scope, body) for b in bindings)
 
 
 def _keeps_graph(project: Project, step: Step) -> bool:
