@@ -21,6 +21,8 @@ _SECRET_NAME = (
     r"|private[_-]?key|auth[_-]?token|access[_-]?token|refresh[_-]?token|hf[_-]?token|hub[_-]?token|github[_-]?token"
     r"|use_auth_token)"
 )
+# Not within a name: every start inside a_a_a_… would cost a scan to its end.
+_NAME_START = r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_-])"
 _TLD = r"(?:com|org|net|edu|gov|mil|info|biz|dev|app|tech|cloud|science|[a-z]{2}(?:\.[a-z]{2})?)"
 
 # (what must occur in lower case for the pattern to be tried, pattern, replacement)
@@ -56,13 +58,14 @@ _RULES: tuple[tuple[str, re.Pattern[str], str], ...] = tuple(
         # name = "value" and name: value and --name value, where the name says secret.
         (
             "",
-            rf"(?<![A-Za-z0-9])({_SECRET_NAME}['\"]?\s{{0,3}}(?:=|:|\s)\s{{0,3}}['\"])(?!\[masked\])[^'\"\n]{{3,200}}(?=['\"])",
+            rf"{_NAME_START}({_SECRET_NAME}['\"]?\s{{0,3}}(?:=|:|\s)\s{{0,3}}['\"])(?!\[masked\])[^'\"\n]{{3,200}}(?=['\"])",
             re.IGNORECASE,
             rf"\1{MASK}",
         ),
         (
             "",
-            rf"(?<![A-Za-z0-9])({_SECRET_NAME}['\"]?\s{{0,3}}[=:]\s{{0,3}})"
+            rf"{_NAME_START}({_SECRET_NAME}['\"]?\s{{0,3}}[=:]\s{{0,3}})"
+            rf"(?!(?:self\.|args\.|config\.)?_?{_SECRET_NAME}\b)"
             r"(?!\[masked\]|None\b|True\b|False\b|null\b|os\.|[A-Za-z_]+\()[^\s'\",;&)\]}]{4,200}",
             re.IGNORECASE,
             rf"\1{MASK}",

@@ -25,15 +25,12 @@ MAX_SETTINGS = 400
 
 def render(result: Result, form: str = "html", **_: Any) -> str:
     """The whole page as text."""
-    from jinja2 import Environment
     from markupsafe import Markup
 
     style = _asset("uPlot.min.css") + _asset("report.css")
     scripts = [_asset("uPlot.iife.min.js"), _asset("report.js")]
     charts = _charts(result)
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["t"] = lambda text: line(str(text))
-    page = environment.from_string(_asset("report.html.j2")).render(
+    page: str = _template().render(
         policy=_policy(style, scripts),
         # Our own files, and JSON with every character that could end the element escaped.
         style=Markup(style),
@@ -215,6 +212,15 @@ def _policy(style: str, scripts: Sequence[str]) -> str:
 
 def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment
+
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["t"] = lambda text: line(str(text))
+    return environment.from_string(_asset("report.html.j2"))
 
 
 @cache
