@@ -83,6 +83,34 @@ def test_the_curves_come_alive_and_can_be_put_on_a_log_axis(
 
 
 @pytest.mark.browser
+def test_the_pointer_reads_values_and_dragging_zooms(browser: headless_chromium.Chromium, tmp_path: Path) -> None:
+    browser.open(written(tmp_path, samples.silent()), height=2400)
+    box = "document.querySelector('.live .u-over').getBoundingClientRect()"
+    left, top, width = (browser.evaluate(f"{box}.{side}") for side in ("left", "top", "width"))
+
+    def mouse(kind: str, part: float) -> None:
+        place = {"x": left + part * width, "y": top + 80}
+        browser.call("Input.dispatchMouseEvent", type=kind, button="left", buttons=1, clickCount=1, **place)
+        browser.settle(0.1)
+
+    said = "document.querySelector('.curve .figures').textContent"
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=left + 0.25 * width, y=top + 80)
+    browser.settle(0.2)
+    assert re.match(r"step \d+ · [\d.]+$", browser.evaluate(said))
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=left + 0.9 * width, y=top + 80)
+    browser.settle(0.2)
+    assert browser.evaluate(said).endswith("not finite")
+    for kind, part in (("mousePressed", 0.5), ("mouseMoved", 0.6), ("mouseMoved", 0.7), ("mouseReleased", 0.7)):
+        mouse(kind, part)
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=left + 2, y=top + 80)
+    browser.settle(0.2)
+    first_step = re.match(r"step (\d+)", browser.evaluate(said))
+    assert first_step is not None
+    assert int(first_step[1]) > 900
+    assert browser.complaints() == []
+
+
+@pytest.mark.browser
 def test_without_scripts_text_curves_and_marks_are_there(browser: headless_chromium.Chromium, tmp_path: Path) -> None:
     browser.open(written(tmp_path, samples.silent()), script=False)
     text = browser.evaluate("document.body.innerText")

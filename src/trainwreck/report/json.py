@@ -1,4 +1,4 @@
-"""The published JSON object, one object a line for streams, and the schema of both."""
+"""The published JSON object, one object a line for streams, and the schema of the object."""
 
 from __future__ import annotations
 
