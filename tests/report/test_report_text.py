@@ -153,7 +153,7 @@ def test_concise_is_one_line_an_item_in_the_problem_matcher_form() -> None:
     for make in KINDS.values():
         for row in report.render(make(), "concise").splitlines():
             assert re.match(r"^[^\s:]+:\d+:\d+: [a-z0-9-]+ (critical|warning|suggestion) (-|[01]\.\d\d) \S", row) or (
-                row.startswith("trainwreck: nothing found")
+                row.startswith("trainwreck: nothing wrong was seen")
             )
 
 

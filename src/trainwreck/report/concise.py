@@ -20,10 +20,9 @@ def render(result: Result, form: str = "concise", **_: Any) -> str:
         if f.id not in told
     ]
     if not rows:
-        seen = words.looked_at(result)
-        rows.append(
-            f"trainwreck: nothing found in {words.plural(len(result.read), 'file')}" + (f" ({seen})" if seen else "")
-        )
+        sentence, seen = words.headline(result), words.looked_at(result)
+        files = words.plural(len(result.read), "file")
+        rows.append(f"trainwreck: {sentence[0].lower()}{sentence[1:]} ({files}{': ' + seen if seen else ''})")
     return "\n".join(rows) + "\n"
 
 

@@ -219,6 +219,8 @@ class Page:
         text = words.counts(result)
         if named:
             text += f"; more: trainwreck explain {named[0].id}"
+        elif not words.clear(result) and result.status != "unreadable":
+            text += "; more: trainwreck explain --search WORDS"
         body = Text(self._fit(text))
         self.rows += _wrapped(body, self.width)
 

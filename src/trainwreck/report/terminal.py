@@ -168,7 +168,8 @@ def _nothing(page: Page, result: Result) -> None:
         page.row("" if number else "Runs", ", ".join(parts))
     page.more(len(result.runs) - page.limits.listed, "more run")
     seen = words.looked_at(result)
-    page.row("Looked at", seen if seen else "nothing that could be judged: no metrics, no errors, no code")
+    if result.read:
+        page.row("Looked at", seen if seen else "nothing that could be judged: no metrics, no errors, no code")
     chart = words.telling_chart(result)
     if chart is not None:
         page.curve(chart, [s.id for s in result.symptoms])
