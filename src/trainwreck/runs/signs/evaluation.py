@@ -82,6 +82,9 @@ def _against_training(view: View, total: Curve) -> Iterator[Evidence]:
     values = total.smooth if total.n >= 12 else total.v
     best = int(values.argmin())
     lowest = float(values[best])
+    exact = int(total.v.argmin())
+    if float(values[exact]) <= 1.02 * lowest:
+        best, lowest = exact, float(total.v[exact])
     after = total.n - 1 - best
     end = total.end if total.n >= 8 else float(total.v[-1])
     score = _score(view)

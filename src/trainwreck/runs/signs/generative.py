@@ -127,7 +127,7 @@ def _balance(view: View) -> Iterator[Evidence]:
     big, small = max(alive, key=_end), min(alive, key=_end)
     if big.end / small.end > IMBALANCE and big.start / small.start > 0.1 * IMBALANCE and small.end > 0.2 * small.start:
         text = f"{big.name} ({show(big.end)}) outweighs {small.name} ({show(small.end)}), which does not fall"
-        yield seen("loss-term-dominates", text, big.where(-1), big.end / small.end)
+        yield seen("loss-term-outweighs", text, big.where(-1), big.end / small.end)
 
 
 def _end(curve: Curve) -> float:

@@ -55,8 +55,9 @@ def _seam(view: View, curve: Curve) -> Iterator[Evidence]:
         after = [i for i in range(curve.n) if curve.step(i) > seam][:3]
         if len(before) < 3 or len(after) < 2:
             continue
-        old, new = float(np.median(curve.v[before])), float(np.median(curve.v[after]))
-        if new > JUMP * old and new - old > 5 * curve.noise:
+        old, new = float(np.median(curve.v[before[-3:]])), float(np.median(curve.v[after]))
+        usual = float(np.median(np.abs(np.diff(curve.v[before]))))
+        if new > JUMP * old and new - old > 2.5 * usual:
             text = f"{curve.name} jumps from {show(old)} to {show(new)} where the run was resumed"
             yield seen("loss-jump-at-resume", text, curve.where(after[0]), new / max(old, 1e-12))
             return
