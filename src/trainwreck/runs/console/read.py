@@ -8,7 +8,7 @@ from trainwreck.core.evidence import Where
 from trainwreck.core.run import Event, Run
 from trainwreck.core.source import Source
 from trainwreck.runs.console import words as w
-from trainwreck.runs.console.events import BANNER, MAX_TEXT, events_in
+from trainwreck.runs.console.events import BANNER, MAX_TEXT, events_in, may_tell
 from trainwreck.runs.console.fast import MAX_PATTERNS, PROMOTE_AT, Fast
 from trainwreck.runs.console.grids import Grids
 from trainwreck.runs.console.learn import Plan, learn
@@ -17,6 +17,8 @@ from trainwreck.runs.console.settings import Settings
 from trainwreck.runs.console.text import PREFIX, cut, rank_of, value, without_rank
 
 MAX_SHAPES = 20_000
+MAX_MISSES = 3000
+"""Shapes without a step after which the text is taken for prose: only lines that look like metrics or events are looked at."""
 MAX_NUMBERS = 400
 """A line with more numbers is data, not metrics."""
 MAX_TOKENS = 200
@@ -51,6 +53,7 @@ class ConsoleReader:
         self._shapes: dict[object, _Shape] = {}
         self._fast: list[Fast] = []
         self._code = 0
+        self._misses = 0
         self._in_traceback = False
         self._opening: str | None = None
 
@@ -68,6 +71,8 @@ class ConsoleReader:
                     self.placer.take(fast.plan, match.groups(), number, fast.rank if rank is None else rank)
                 return
         tokens = cut(text)
+        if self._misses > MAX_MISSES and not _promising(text, tokens):
+            return
         key: object = tuple(tokens[::2]) if len(tokens) > 1 else text
         shape = self._shapes.get(key)
         if shape is None:
@@ -79,11 +84,11 @@ class ConsoleReader:
                 self._opening = _wording(text)
             if shape.grid:
                 return
-        if self.placer.clock.announced and self._opening and _wording(text) == self._opening:
+        if self.placer.clock.announced and self._opens(text):
             self.placer.next()
         if not shape.events and not shape.grid:
             shape.hits += 1
-            if shape.hits == PROMOTE_AT and len(tokens) < MAX_TOKENS and _wording(text) != self._opening:
+            if shape.hits == PROMOTE_AT and len(tokens) < MAX_TOKENS and not self._opens(text):
                 self._fast = [Fast(tokens[::2], shape.plan, shape.rank), *self._fast[: MAX_PATTERNS - 1]]
             if shape.plan is None:
                 return
@@ -94,6 +99,10 @@ class ConsoleReader:
             return
         if shape.plan is not None:
             self.placer.take(shape.plan, tokens[1::2], number, shape.rank if rank is None else rank)
+
+    def _opens(self, text: str) -> bool:
+        """True if the program began with these words."""
+        return self._opening is not None and _wording(text) == self._opening
 
     def finish(self) -> list[Run]:
         """The runs, one an attempt, oldest first."""
@@ -126,6 +135,7 @@ class ConsoleReader:
         if w.CODE.match(body):
             self._code = min(self._code + 1, 12)
             return _Shape(events=events, rank=rank)
+        self._misses += 1
         low = text.lower()
         plan = None
         if low.lstrip()[:1] in "0123456789[(" or any(hint in low for hint in w.HINTS):
@@ -136,6 +146,7 @@ class ConsoleReader:
             self.settings.feed(body, number)
         elif plan is not None:
             self._code = max(self._code - 1, 0)
+            self._misses -= 1
         return _Shape(plan, events=events, rank=rank)
 
     def _without_step(self, plan: Plan, tokens: list[str], body: str, number: int) -> Plan | None:
@@ -195,6 +206,14 @@ def _wording(text: str) -> str | None:
     """The words of a message without numbers, by which the first line of a program is known again; None if too few."""
     words = re.sub(r"[\d\W]+", " ", _body(text)).strip()
     return words if len(words) >= 10 else None
+
+
+def _promising(text: str, tokens: list[str]) -> bool:
+    """A cheap look, for texts in which hardly any line says something."""
+    low = text[:LONG].lower()
+    if any(words.lower().rstrip(" :=|[(\"'").endswith(w.LIKELY_ENDS) for words in tokens[:-1:2]):
+        return True
+    return may_tell(low)
 
 
 def _ends(text: str) -> str:

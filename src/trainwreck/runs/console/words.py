@@ -117,6 +117,11 @@ HINTS = (
     "hel", "{'", '{"', "r2", "dice", "iou", "损失", "class", "vocab", "it ",
 )  # fmt: skip
 """A line without any of these (in lower case) that does not open with a number is not looked at for metrics."""
+LIKELY_ENDS = (
+    "loss", "acc", "accuracy", "lr", "rate", "norm", "reward", "return", "ppl", "perplexity", "kl", "mse", "mae", "nll", "score", "f1", "auc",
+    "map", "entropy", "trl", "tel", "epoch", "step", "iter", "iteration", "update", "batch", "%||", "_loss'", "loss'", "step'", "epoch'",
+)  # fmt: skip
+"""What stands before a metric or a step, for texts in which most lines are something else."""
 SIDE_BARS = (
     "map", "load", "download", "fetch", "token", "filter", "generat", "cast", "extract", "process", "shard", "read", "writ", "cach", "prepar",
     "build", "pack", "group", "sav", "creat", "converting", "resolving", "saving", "embedding", "import",
