@@ -18,11 +18,12 @@ ODD = st.one_of(
     st.sampled_from([0.0, -0.0, 1e308, -1e308, 5e-324, math.inf, -math.inf, math.nan, 1.0]),
 )
 NAMES = st.sampled_from(
-    (
-        "loss eval_loss grad_norm lr loss_scale reward reward_std kl entropy train/std val_acc d_loss g_loss kl_loss recon_loss "
-        "perplexity rewards/chosen rewards/margins train/value_loss skipped samples_per_second gpu_mem format_reward mAP50 mse "
-        "explained_variance train/box_loss"
-    ).split()
+    [
+        *("loss", "eval_loss", "grad_norm", "lr", "loss_scale", "reward", "reward_std", "kl", "entropy", "train/std"),
+        *("val_acc", "d_loss", "g_loss", "kl_loss", "recon_loss", "perplexity", "rewards/chosen", "rewards/margins"),
+        *("train/value_loss", "skipped", "samples_per_second", "gpu_mem", "format_reward", "explained_variance"),
+        *("mAP50", "mse", "train/box_loss"),
+    ]
 )
 RELAXED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 

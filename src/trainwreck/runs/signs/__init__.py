@@ -38,6 +38,14 @@ def sightings(runs: Sequence[Run]) -> list[Evidence]:
         if run.attempt != run.of_attempts:
             found += [replace(item, attempt=run.attempt) for item in log.earlier(view)]
             continue
-        for finder in _finders(any(len(s) > 0 for s in run.series.values())):
-            found += [replace(item, attempt=run.attempt) for item in finder(view)]
+        found += [replace(item, attempt=run.attempt) for item in _look(view)]
     return found
+
+
+def _look(view: View) -> list[Evidence]:
+    if not any(len(s) > 0 for s in view.run.series.values()):
+        return [item for finder in _finders(False) for item in finder(view)]
+    import numpy as np
+
+    with np.errstate(all="ignore"):  # untrusted numbers: what overflows is no sign
+        return [item for finder in _finders(True) for item in finder(view)]

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+LARGEST = 1e100
+"""Larger values count as this: their squares and sums stay finite."""
 MAX_POINTS = 2000
 """A longer series is reduced to this many buckets; a spike of one point survives as the bucket's extreme."""
 SPIKE_WINDOW = 31
@@ -39,7 +41,7 @@ class Curve:
         self.raw: Floats = raw
         self.finite: Any = np.isfinite(raw)
         self.index: Any = np.flatnonzero(self.finite)
-        values = np.clip(raw[self.index], -1e300, 1e300)
+        values = np.clip(raw[self.index], -LARGEST, LARGEST)
         count = len(values)
         if count > MAX_POINTS:
             size = math.ceil(count / MAX_POINTS)

@@ -134,7 +134,7 @@ def _chance(view: View, curve: Curve, accuracy: Curve | None) -> Iterator[Eviden
     if known is not None and abs(level - math.log(known)) <= NEAR * math.log(known):
         count = known
     score = accuracy.level(0.4, 1.0) if accuracy is not None else None
-    if count is None and score is not None and 0 < score < 0.75:
+    if count is None and score is not None and 0 < score < 0.75 and level < 20:
         guess = round(math.exp(level))
         error = 2 * curve.noise / math.sqrt(max(1.0, 0.6 * curve.n)) / level
         near = 2 <= guess <= 2000 and abs(level - math.log(guess)) <= max(NEAR, min(2 * NEAR, error)) * math.log(guess)
