@@ -132,3 +132,24 @@ def test_dvclive_files_are_one_run(tmp_path: Path) -> None:
     files["dvclive/plots/metrics/learning_rate.tsv"] = tsv("learning_rate")
     (run,) = of_directory(tmp_path, files).runs
     assert len(run.series) == 3
+
+
+def test_settings_tell_the_intended_length(tmp_path: Path) -> None:
+    def results(epochs: int) -> str:
+        return table("epoch,train/box_loss,val/box_loss", [f"{e},{1 / e},{1.5 / e}" for e in range(1, epochs + 1)])
+
+    for epochs, outcome in ((9, "completed"), (5, "unknown")):
+        files = {"results.csv": results(epochs), "args.yaml": "lr0: 0.01\nepochs: 9\n"}
+        (run,) = of_directory(tmp_path / str(epochs), files).runs
+        assert (run.planned, run.outcome) == (9, outcome)
+
+
+def test_folds_of_a_console_are_folds(tmp_path: Path) -> None:
+    text = "".join(
+        f"Fold {fold}/3\n"
+        + "".join(f"Epoch {e}/6 | Loss: {1 / e:.4f} | Val Acc: {0.5 + e / 20:.4f}\n" for e in range(1, 7))
+        for fold in (1, 2, 3)
+    )
+    runs = of_directory(tmp_path, {"output.log": text}).runs
+    assert len(runs) == 3
+    assert "several-folds-in-one-log" in kinds(runs[-1])

@@ -30,7 +30,7 @@ SAMPLES: dict[str, bytes] = {
     "long.csv": b"step,phase,metric,value\n" + b"".join(b'%d,train,"loss",%f\n' % (i, 1 / (i + 1)) for i in range(30)),
     "0.monitor.csv": b'#{"t_start": 1.7e9}\nr,l,t\n' + b"".join(b"%f,%d,%f\n" % (i, 30, i / 2) for i in range(20)),
     "trainer_state.json": state(ROWS + EVALS + END).encode(),
-    "trainer_log.jsonl": b"\n".join(b'{"current_steps": %d, "total_steps": 9, "loss": 1.5, "lr": null}' % i for i in range(9)),
+    "trainer_log.jsonl": b"\n".join(b'{"current_steps": %d, "loss": 1, "lr": null}' % i for i in range(9)),
     "metrics.json": b"\n".join(b'{"iteration": %d, "total_loss": NaN, "lr": 1e-5}' % i for i in range(20)),
     "history.json": json.dumps({"loss": [1.0, 0.5], "val_loss": [1.0, math.nan]}).encode(),
     "rows.json": json.dumps([{"epoch": i, "loss": 1.0, "n": {"m": {"a": 1}}} for i in range(9)]).encode(),

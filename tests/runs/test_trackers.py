@@ -196,3 +196,17 @@ def test_mlflow_store(tmp_path: Path) -> None:
     assert list(run.series["loss"].steps) == list(range(12))
     assert run.series["val/acc"].role == "eval-metric"
     assert run.settings["lr"].value == "0.01"
+
+
+def test_add_scalars_makes_directories_of_one_run(tmp_path: Path) -> None:
+    files = {
+        f"exp/Loss_{split}/{NAME}": events([(s, "Loss", k / (s + 1)) for s in range(8)])
+        for split, k in (("train", 1.0), ("val", 1.3))
+    }
+    files[f"exp/{NAME}"] = events([(s, "lr", 0.1) for s in range(8)])
+    (run,) = of_directory(tmp_path, files).runs
+    assert {s.name: s.role for s in run.series.values()} == {
+        "train/Loss": "loss",
+        "val/Loss": "eval-loss",
+        "lr": "lr",
+    }

@@ -20,7 +20,7 @@ from itertools import groupby, pairwise
 from trainwreck.core.evidence import Where
 from trainwreck.core.run import Event, Run, Series, Setting
 from trainwreck.runs.merge import join, same_run, union
-from trainwreck.runs.places import directory, home, rank_in, start_of
+from trainwreck.runs.places import directory, home, rank_in, start_of, tensorboard_home
 
 _INTERNAL = re.compile(r"(started|ended) [\d.]+$")
 _FOLD = re.compile(r"\bfolds?\b|\bcross.?validation\b", re.IGNORECASE)
@@ -41,12 +41,12 @@ def assemble(parts: Sequence[Run]) -> list[Run]:
     rest = [part for part in parts if part not in settings]
     runs = _together(rest, "mlflow", key=lambda run: run.path, put=lambda group: [union(group)])
     runs = _together(runs, "hf-trainer-state", key=lambda run: home(run.path), put=_checkpoints)
-    runs = _together(runs, "tensorboard-events", key=lambda run: home(run.path), put=_event_files)
+    runs = _together(runs, "tensorboard-events", key=lambda run: tensorboard_home(run.path), put=_event_files)
     runs = _together(runs, "dvclive-tsv", key=lambda run: home(run.path), put=_one_metric_files)
     runs = _tellings(runs)
     runs = _results(runs)
     runs = _folds(_starts(runs))
-    runs = [_with_settings(_with_rank(run), settings) for run in runs]
+    runs = [_with_end(_with_settings(_with_rank(run), settings)) for run in runs]
     runs = [replace(run, notes=[n for n in run.notes if not _INTERNAL.match(n)]) for run in runs]
     return [_with_clock(run) for run in runs if run.series or run.events or run.settings or _ended(run)]
 
@@ -308,6 +308,32 @@ def _with_settings(run: Run, settings: Sequence[Run]) -> Run:
                 merged.setdefault(f"{stem}.{key}", value)
         files.append(part.path)
     return replace(run, settings=merged, files=[*run.files, *files]) if files else run
+
+
+_LENGTHS: dict[str, tuple[str, ...]] = {
+    "epoch": ("epochs", "num_epochs", "max_epochs", "num_train_epochs", "n_epochs", "total_epochs"),
+    "step": ("max_steps", "total_steps", "max_iters", "num_steps", "max_iter", "train_steps", "total_iters"),
+    "env-step": ("total_timesteps",),
+}
+"""Settings that say how long a run was meant to be, by the unit of its steps."""
+
+
+def _with_end(run: Run) -> Run:
+    """The intended length, where only the settings tell it, and that a run which got there is complete."""
+    longest = max(run.series.values(), key=len, default=None)
+    if longest is None or run.attempt != run.of_attempts:
+        return run
+    planned = run.planned
+    for key in () if planned else _LENGTHS.get(longest.unit, ()):
+        value = run.settings[key].value if key in run.settings else None
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            planned = float(value)
+            break
+    last = longest.steps[-1]
+    first_is_zero = longest.steps[0] == 0 and longest.unit == "epoch"
+    there = planned is not None and last + (1 if first_is_zero else 0) >= planned
+    outcome = "completed" if there and run.outcome == "unknown" else run.outcome
+    return replace(run, planned=planned, outcome=outcome)
 
 
 def _above(folder: str, run: str) -> bool:

@@ -11,13 +11,44 @@ from trainwreck.core.run import Run, Series
 
 POINTS = 400
 MAX_CHARTS = 24
-_ORDER = ("loss", "eval-loss", "grad-norm", "lr", "reward", "kl", "entropy", "loss-scale", "eval-metric", "metric")
+_ORDER = (
+    *(
+        "loss",
+        "eval-loss",
+        "rl-loss",
+        "reward",
+        "grad-norm",
+        "lr",
+        "eval-reward",
+        "generator-loss",
+        "discriminator-loss",
+    ),
+    *("policy-loss", "value-loss", "kl", "entropy", "neg-entropy", "loss-scale", "eval-metric", "metric", "perplexity"),
+    *(
+        "eval-perplexity",
+        "loss-term",
+        "eval-loss-term",
+        "codebook-usage",
+        "codebook-perplexity",
+        "reward-std",
+        "reward-term",
+    ),
+)
+"""What a reader of a report wants to see first; other roles follow, clocks and counters never."""
+_NEVER = frozenset(("epoch", "progress", "batch-size", "time", "step-time", "data-time"))
 
 
 def charts(runs: Sequence[Run], evidence: Sequence[Evidence]) -> list[Chart]:
-    """Charts of the series that have a role, the most telling first, marked where evidence lies on them."""
-    chosen = [(run, s) for run in runs for s in run.series.values() if s.role and len(s) > 1]
-    chosen.sort(key=lambda pair: (_ORDER.index(pair[1].role) if pair[1].role in _ORDER else 99, pair[1].name))
+    """Charts of the judged attempts, marked where evidence lies on them; those with marks first, then by role."""
+    marked = {(e.where.path, e.where.metric) for e in evidence if e.where.metric}
+    judged = [run for run in runs if run.attempt == run.of_attempts]
+    chosen = [
+        (run, s)
+        for run in judged
+        for s in run.series.values()
+        if len(s) > 1 and ((s.role and s.role not in _NEVER) or (s.path, s.name) in marked)
+    ]
+    chosen.sort(key=lambda pair: ((pair[1].path, pair[1].name) not in marked, _place(pair[1].role), pair[1].name))
     result = []
     for run, series in chosen[:MAX_CHARTS]:
         steps, values = downsample(series)
@@ -28,6 +59,10 @@ def charts(runs: Sequence[Run], evidence: Sequence[Evidence]) -> list[Chart]:
         ]
         result.append(Chart(series.name, series.role, series.unit, run.path, steps, values, marks))
     return result
+
+
+def _place(role: str | None) -> int:
+    return _ORDER.index(role) if role in _ORDER else len(_ORDER)
 
 
 def downsample(series: Series, points: int = POINTS) -> tuple[list[float], list[float]]:

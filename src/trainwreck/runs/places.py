@@ -10,6 +10,7 @@ _INSIDE = re.compile(
 )
 """Directories that programs make inside the directory of a run."""
 _START = re.compile(r"^(?:version_(?P<number>\d+)|(?:offline-)?run-(?P<stamp>\d{8}_\d{6})-\w+)$")
+_SCALARS = re.compile(r"^.+_(train|training|val|valid|validation|eval|test|dev)$", re.IGNORECASE)
 _RANK = re.compile(r"(?:^|[._-])rank[._-]?(\d+)(?=[._-]|$)", re.IGNORECASE)
 
 
@@ -36,6 +37,20 @@ def start_of(folder: str) -> tuple[str, str] | None:
     if match is None:
         return None
     return (parent, match["stamp"] or f"{int(match['number']):09d}")
+
+
+def tensorboard_split(folder: str) -> str | None:
+    """The split of a directory that ``add_scalars`` made: ``Loss_val`` gives ``val``."""
+    match = _SCALARS.match(folder)
+    return match.group(1).lower() if match else None
+
+
+def tensorboard_home(path: str) -> str:
+    """As ``home``, for event files: the directories of ``add_scalars`` lie inside the run's."""
+    folder = directory(path)
+    if tensorboard_split(folder.rpartition("/")[2]):
+        return home(f"{folder}")
+    return home(path)
 
 
 def rank_in(path: str) -> int | None:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 from trainwreck.core.evidence import Where
 from trainwreck.core.run import Event, Run
 from trainwreck.core.source import Source
+from trainwreck.runs.places import tensorboard_split
 from trainwreck.runs.readers._wire import fields, signed, text, varint
 from trainwreck.runs.recorder import RunRecorder
 from trainwreck.runs.roles import in_context, role_of
@@ -215,7 +216,7 @@ class _Scalars:
     def runs(self, notes: list[str]) -> list[Run]:
         self._flush()
         roles = in_context(self._names.values())
-        if self.prefix.startswith(("validation/", "eval/", "val/", "test/")):
+        if self.prefix.startswith(("val", "eval", "test", "dev")):
             roles |= {name: role_of("val/" + name[len(self.prefix) :]) for name in self._names.values()}
         runs = self.recorder.finish(roles=roles, notes=notes)
         if not runs:
@@ -224,11 +225,15 @@ class _Scalars:
 
 
 def _split_prefix(path: str) -> str:
-    """Keras and tf.estimator write training and validation under the same tags into directories of these names."""
-    parts = path.split("/")
-    if len(parts) > 1 and _SPLIT_DIRECTORY.match(parts[-2]):
-        return f"{parts[-2].lower()}/"
-    return ""
+    """Keras and tf.estimator write training and validation under the same tags into directories of these names.
+
+    ``add_scalars("Loss", {"train": .., "val": ..})`` of PyTorch makes a directory ``Loss_train`` and ``Loss_val``.
+    """
+    folder = path.split("/")[-2] if "/" in path else ""
+    if _SPLIT_DIRECTORY.match(folder):
+        return f"{folder.lower()}/"
+    split = tensorboard_split(folder)
+    return f"{split}/" if split else ""
 
 
 def _tensor(data: bytes) -> float | None:
