@@ -211,3 +211,26 @@ def test_half_a_document_without_rows_is_one_sentence() -> None:
 def test_deep_nesting_ends_in_a_sentence() -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         read("deep.json", '{"a":' * 200_000)
+
+
+def test_boosting_and_rllib() -> None:
+    boosting = {"validation_0": {"logloss": [0.6, 0.5, 0.4]}, "validation_1": {"logloss": [0.6, 0.55, 0.5]}}
+    assert len(one("evals.json", json.dumps(boosting)).series) == 2
+    rows = [
+        {
+            "episode_reward_mean": float(i),
+            "timesteps_total": i * 1000,
+            "training_iteration": i,
+            "info": {"learner": {"default_policy": {"learner_stats": {"kl": 0.01}}}},
+            "config": {"lr": 0.1},
+        }
+        for i in range(1, 5)
+    ]
+    run = one("result.json", "\n".join(map(json.dumps, rows)))
+    assert {s.role for s in run.series.values()} >= {"reward", "kl"}
+    assert "config/lr" not in run.series
+
+
+def test_a_history_saved_as_a_list_drops_the_summary_too() -> None:
+    run = one("log_history.json", json.dumps(ROWS + END))
+    assert "train_loss" not in run.series

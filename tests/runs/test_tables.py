@@ -7,6 +7,9 @@ import math
 import pytest
 from tests.runs.helpers import kinds, one, read, table
 
+from trainwreck.core.source import from_bytes
+from trainwreck.runs.witness import witness
+
 
 def test_lightning_rows_are_sparse_and_a_missing_cell_is_not_nan() -> None:
     text = table(
@@ -178,3 +181,43 @@ def test_a_spike_survives_the_thinning_of_a_long_table() -> None:
     assert broken == [111_111]
     assert list(series.steps) == sorted(series.steps)
     assert run.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "epoch, train loss, val loss\n0, 1.0, 1.1\n1, 0.9, 1.0\n"),
+        ("log.txt", "# epoch\ttrain loss\tval loss\n0\t1.0\t1.1\n1\t0.9\t1.0\n"),
+        ("log.dat", "# epoch train_loss val_loss\n0 1.0 1.1\n1 0.9 1.0\n"),
+        ("log.txt", "epoch   train_loss   val_loss\n    0       1.0   1.1\n    1    0.9   1.0\n"),
+    ],
+)
+def test_headers_in_comments_and_columns_of_blanks(name: str, text: str) -> None:
+    run = one(name, text)
+    assert [list(s.values) for s in run.by_role("loss", "eval-loss")] == [[1.0, 0.9], [1.1, 1.0]]
+    assert list(run.by_role("loss")[0].steps) == [0, 1]
+
+
+def test_exports_of_tensorboard_and_wandb() -> None:
+    exported = one("run-a-tag-train_loss.csv", "Wall time,Step,Value\n1700000000.1,0,2.0\n1700000001.1,10,1.5\n")
+    assert list(exported.series["train_loss"].steps) == [0, 10]
+    name = "happy-sun-3 - train/loss"
+    text = f'"Step","{name}","{name}__MIN","{name}__MAX"\n"0","2.0","2.0","2.0"\n"1","1.9","1.9","1.9"\n'
+    assert [s.name for s in one("export.csv", text).by_role("loss")] == [name]
+
+
+def test_spinning_up() -> None:
+    text = "Epoch\tAverageEpRet\tLossPi\tLossV\tTotalEnvInteracts\n0\t1.0\t-0.1\t5\t4000\n1\t2.0\t-0.1\t5\t8000\n"
+    run = one("progress.txt", text)
+    assert {s.role for s in run.series.values()} >= {"reward", "policy-loss", "value-loss"}
+    assert list(run.series["LossPi"].steps) == [4000, 8000]
+
+
+def test_a_table_with_other_text_in_it_is_still_searched_for_errors() -> None:
+    text = table(
+        "epoch,loss,val_loss", ["0,1.0,1.1", "1,0.9,1.0", "Traceback (most recent call last):", "KeyError: 'x'"]
+    )
+    seen = witness([from_bytes("training.log", text.encode())])
+    assert len(seen.runs[0].series["loss"]) == 2
+    assert not seen.structured
+    assert witness([from_bytes("training.log", text[:40].encode())]).structured

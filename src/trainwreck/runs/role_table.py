@@ -130,7 +130,7 @@ TABLE: tuple[tuple[str | None, str], ...] = (
     ("value-loss", r"""
           (^|[/_])(value|vf|critic|q|qf\d?|qf_?\d?|q_?\d|td|bellman|value_function|v|baseline)_?loss$
         | ^loss/(value|critic|q)(_\w+)?$
-        | ^loss(v|q)$
+        | ^loss_?(v|q)$
         | ^loss_?(critic|value|vf|td)$
         | ^td_error$"""),
     ("reward-term", r"""

@@ -71,8 +71,9 @@ _LONGEST = 200
 @lru_cache(maxsize=8192)
 def role_of(name: str) -> str | None:
     """The role of a metric of this name, None if it is not known."""
-    if len(name) > _LONGEST:
-        return None
+    if len(name) > _LONGEST or name.endswith(("__MIN", "__MAX")):
+        return None  # W&B's tables carry the extremes of each point beside it
+    name = name.rpartition(" - ")[2]  # and put the name of the run before that of the metric
     split, base = split_of(name)
     role = _bare_role(base) if base else None
     if split != "eval" or role is None or role.startswith("eval-") or role in _NO_EVAL_FORM:
@@ -119,8 +120,11 @@ def in_context(names: Iterable[str]) -> dict[str, str | None]:
     - With rewards, a policy or episodes beside it the total ``loss`` is ``rl-loss``.
     - ``perplexity`` beside a commitment or codebook loss is that of the codebook.
     - A single component without a total is the loss of the run.
+    - Beside ``train_runtime`` the ``train_loss`` of a Hugging Face Trainer is the mean over the run, no curve.
     """
     roles = {name: role_of(name) for name in names}
+    if roles.keys() & {"train_runtime", "train/train_runtime"} and sum(role == "loss" for role in roles.values()) > 1:
+        roles |= {name: None for name in roles if name in ("train_loss", "train/train_loss")}
     present = set(roles.values())
     if present & _RL:
         roles |= {name: "rl-loss" for name, role in roles.items() if role == "loss"}

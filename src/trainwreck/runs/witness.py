@@ -53,7 +53,8 @@ def witness(sources: Sequence[Source]) -> RunSightings:
             unreadable.append(Unreadable(source.name, text))
             continue
         parts += found
-        if reader.STRUCTURED and (found or readers.is_data(source)):
+        mixed = any(readers.MIXED in run.notes for run in found)
+        if reader.STRUCTURED and not mixed and (found or readers.is_data(source)):
             structured.add(source.name)
     runs = assemble(parts)
     settings = any(part.settings for part in parts)

@@ -17,6 +17,9 @@ from typing import Protocol
 from trainwreck.core.run import Run
 from trainwreck.core.source import Source
 
+MIXED = "other text stands among the rows"
+"""Note of a run whose file is not data through and through: errors may be reported in it."""
+
 
 class Reader(Protocol):
     FORMAT: str

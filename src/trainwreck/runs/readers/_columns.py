@@ -13,7 +13,7 @@ _STEPS: tuple[tuple[str, StepUnit], ...] = (
     (r"(trainer/|train/|training/)?global_?step|_step|steps?|current_steps?|training_step", "step"),
     (r"(train/)?iter(ation)?s?|num_updates|updates?|global_iter|n_iter|it|(training|current)_iter(ation)?", "step"),
     (r"time/total_timesteps|total_?timesteps|timesteps?(_total)?|env_steps?|total_env_steps|frames?", "env-step"),
-    (r"num_env_steps_sampled\w*", "env-step"),
+    (r"num_env_steps_sampled\w*|total_?env_?interacts", "env-step"),
     (r"(train/)?epochs?|epoch_?(num|idx|no|number)|round|ep", "epoch"),
     (r"i|idx|index|batch(_?idx)?|unnamed.*|episodes?|n|t|samples?|tokens?|", "step"),
 )

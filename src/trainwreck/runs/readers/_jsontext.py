@@ -11,6 +11,7 @@ from trainwreck.runs.build import number
 from trainwreck.runs.recorder import MISSING
 
 _DURATION = re.compile(r"(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)(?:\.\d+)?")
+_NO_METRICS = frozenset(("config", "hist_stats", "args", "hparams", "env_info", "_wandb"))
 LOG_KEYS = frozenset(
     ("message", "msg", "level", "levelname", "exc_info", "traceback", "log", "stderr", "severity", "exception")
 )
@@ -51,11 +52,11 @@ def objects_in(text: str, start: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def flat(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Keys and scalar values; nested objects give ``outer/inner``. Two levels deep, no further."""
+    """Keys and scalar values; nested objects give ``outer/inner``. Configurations and histograms are left out."""
     for key, value in row.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
-            if depth < 2:
+            if depth < 5 and key not in _NO_METRICS:
                 yield from flat(value, f"{name}/", depth + 1)
         else:
             yield name, value

@@ -9,22 +9,30 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainwreck.core.run import Run, StepUnit
 from trainwreck.core.source import Source, clean
 from trainwreck.runs.build import number
+from trainwreck.runs.readers import MIXED
 from trainwreck.runs.readers import _columns as columns
 from trainwreck.runs.readers._csv_formats import name_format, role_overrides
 from trainwreck.runs.recorder import MISSING, RunRecorder
+from trainwreck.runs.roles import role_of
 
 FORMAT = "delimited"
 ORDER = 40
 STRUCTURED = True
 
-_DELIMITERS = (",", "\t", ";")
+_DELIMITERS = (",", "\t", ";", " ")
+_RUNS_OF_BLANKS = re.compile(r"[ \t]+")
+_COMMENTED = re.compile(r"^#\s*[A-Za-z_][\w ./,;\t-]*$")
+_STARTS_WITH_NUMBER = re.compile(r"^\s*-?\d")
+_TAG = re.compile(r"tag-(.+?)(?:\.csv)?$")
+"""TensorBoard's download button writes ``run-NAME-tag-TAG.csv`` with nothing but ``Value`` in its header."""
 _SAMPLE_ROWS = 60
 _MAX_COLUMNS = 20_000
 _CHUNK = 1 << 20
@@ -66,14 +74,18 @@ def read(source: Source) -> list[Run]:
         raise ValueError("no table in it")
     form = name_format(plan.names, source.basename)
     recorder = RunRecorder(source.name, form, unit=plan.unit)
+    foreign = 0
     for start, text in _chunks(source, plan.skip_lines):
+        if plan.delimiter == " ":
+            text = _blanks(text)
         if not _fast(text, start, plan, recorder):
-            _slow(text, start, plan, recorder)
+            foreign += _slow(text, start, plan, recorder)
     skip = [] if plan.step is None or plan.long else [plan.names[plan.step]]
     skip += [plan.names[i] for i in plan.words if plan.long is None]
     if plan.epoch is not None and plan.unit == "epoch":
         skip.append(plan.names[plan.epoch])
-    return recorder.finish(skip=skip, roles=role_overrides(form, plan.names))
+    notes = (MIXED,) if foreign else ()
+    return recorder.finish(skip=skip, roles=role_overrides(form, plan.names), notes=notes)
 
 
 def _plan(source: Source) -> Plan | None:
@@ -83,16 +95,33 @@ def _plan(source: Source) -> Plan | None:
     complete = head if source.size is not None and source.size <= len(source.head) else head.rpartition("\n")[0]
     lines = clean(complete.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     skip = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), None)
-    if skip is None:
+    if skip is None or lines[skip].lstrip()[:1] in ("{", "[", "<"):
         return None
-    if lines[skip].lstrip()[:1] in ("{", "[", "<"):
-        return None
+    if skip and _COMMENTED.match(lines[skip - 1]) and _STARTS_WITH_NUMBER.match(lines[skip]):
+        skip -= 1  # numpy.savetxt and gnuplot put the header into a comment
+    header = lines[skip].lstrip("# ") if lines[skip].startswith("#") else lines[skip]
     sample = [line for line in lines[skip + 1 : skip + 1 + _SAMPLE_ROWS] if line.strip()]
     for delimiter in _DELIMITERS:
-        plan = _plan_with(delimiter, lines[skip], sample, skip)
+        if delimiter == " ":
+            header, sample = _blanks(header), [_blanks(line) for line in sample]
+        plan = _plan_with(delimiter, header, sample, skip)
         if plan is not None:
-            return plan
+            return _exported(plan, source.basename)
     return None
+
+
+def _blanks(text: str) -> str:
+    """Columns aligned with blanks: one blank between two cells, none at the ends of a line."""
+    return "\n".join(_RUNS_OF_BLANKS.sub(" ", line).strip() for line in text.split("\n"))
+
+
+def _exported(plan: Plan, basename: str) -> Plan:
+    tag = _TAG.search(basename)
+    if set(plan.names) != {"Wall time", "Step", "Value"} or tag is None:
+        return plan
+    name = tag.group(1).replace("_", "/", 1) if role_of(tag.group(1)) is None else tag.group(1)
+    names = tuple(name if n == "Value" else n for n in plan.names)
+    return replace(plan, names=names, meant=True)
 
 
 def _plan_with(delimiter: str, header: str, sample: Sequence[str], skip: int) -> Plan | None:
@@ -230,10 +259,10 @@ def _numbers(body: str, mark: str) -> array[float] | None:
         return None
 
 
-def _slow(text: str, start: int, plan: Plan, recorder: RunRecorder) -> None:
-    """Row by row: quotes, words, repeated headers, rows of another width."""
+def _slow(text: str, start: int, plan: Plan, recorder: RunRecorder) -> int:
+    """Row by row: quotes, words, repeated headers, rows of another width. Returns how many lines were no rows."""
     names, mark = plan.names, plan.delimiter
-    last = 0.0
+    last, foreign = 0.0, 0
     lines = text.split("\n")
     if not text.endswith("\n") and len(lines[-1].split(mark)) < len(names):
         lines.pop()  # the last line of a run that was killed while writing it
@@ -248,7 +277,11 @@ def _slow(text: str, start: int, plan: Plan, recorder: RunRecorder) -> None:
             elif plan.step is None:
                 recorder.restart(start + offset)
             continue
+        if all(number(cell) is None for cell in row):
+            foreign += any(cell.strip() for cell in row)
+            continue
         last = _row(row, names, last, start + offset, plan, recorder)
+    return foreign
 
 
 def _row(

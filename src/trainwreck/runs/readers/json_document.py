@@ -98,7 +98,9 @@ def _lists(document: Mapping[str, Any], path: str) -> list[Run]:
     }
     steps = next((name for name in lists if columns.step_column([name.rsplit("/", 1)[-1]])), None)
     names = [name for name in lists if name != steps]
-    if not columns.is_metrics(names, has_step=steps is not None, all_numeric=True):
+    known = sum(role_of(name) is not None for name in names)
+    trained = steps is not None or (len(names) > 1 and known >= 0.8 * len(names))  # boosting: only metrics, no step
+    if not columns.is_metrics(names, has_step=trained, all_numeric=True):
         return []
     unit: StepUnit = "row"
     if steps is not None:
@@ -127,6 +129,8 @@ def _rows(rows: Sequence[Mapping[str, Any]], path: str, notes: tuple[str, ...]) 
     last = 0.0
     everything: set[str] = set()
     for index, row in enumerate(rows):
+        if "train_runtime" in row:
+            continue  # the closing row of a Trainer: means over the run
         pairs = list(flat(row))
         keys = tuple(str(name) for name, _ in pairs)
         values = [cell(name, value) for name, value in pairs]

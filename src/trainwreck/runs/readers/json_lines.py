@@ -9,6 +9,7 @@ from typing import Any
 from trainwreck.core.run import Run, StepUnit
 from trainwreck.core.source import Source
 from trainwreck.runs.build import number
+from trainwreck.runs.readers import MIXED
 from trainwreck.runs.readers import _columns as columns
 from trainwreck.runs.readers._jsontext import LOG_KEYS, cell, flat, loads
 from trainwreck.runs.recorder import MISSING, RunRecorder
@@ -54,7 +55,7 @@ def read(source: Source) -> list[Run]:
     unit: StepUnit = found[1] if found else "row"
     recorder = RunRecorder(source.name, form, unit=unit)
     state = _Rows(form, recorder)
-    good = damaged = 0
+    good = damaged = foreign = 0
     for line in source.lines():
         text = line.text.strip()
         if not text:
@@ -63,13 +64,15 @@ def read(source: Source) -> list[Run]:
             row = loads(text)
         except ValueError:
             damaged += 1
+            foreign += not text.startswith("{")
             continue
         if isinstance(row, dict):
             good += 1
             state.take(row, line.number)
     if damaged > _MAX_DAMAGED * (good + damaged):
         raise ValueError(f"{damaged} of {good + damaged} lines are no JSON")
-    notes = (f"{damaged} damaged lines were left out",) if damaged else ()
+    notes = [f"{damaged} damaged lines were left out"] if damaged else []
+    notes += [MIXED] if foreign else []
     return recorder.finish(
         skip=state.step_names,
         roles=in_context(state.names),
