@@ -302,10 +302,10 @@ def test_attempts_that_go_on_are_one_curve() -> None:
 @pytest.mark.parametrize(
     ("kind", "sign"),
     [
-        ("time-limit", "time-limit"),
-        ("cancelled", "cancelled"),
-        ("host-oom-kill", "killed"),
-        ("interrupted", "interrupted"),
+        ("time-limit", "time-limit-message"),
+        ("cancelled", "cancelled-message"),
+        ("host-oom-kill", "killed-message"),
+        ("interrupted", "interrupted-message"),
     ],
 )
 def test_an_event_that_ends_a_run_is_told(kind: str, sign: str) -> None:
@@ -315,7 +315,7 @@ def test_an_event_that_ends_a_run_is_told(kind: str, sign: str) -> None:
 
 def test_a_signal_that_follows_a_cancellation_is_not_told_twice() -> None:
     events = [Event(kind, "…", Where("log", path="slurm.out", line=9)) for kind in ("cancelled", "terminated")]
-    assert told(signs_of({"loss": falling(30, 2, 1, 5)}, events=events)) == {"cancelled"}
+    assert told(signs_of({"loss": falling(30, 2, 1, 5)}, events=events)) == {"cancelled-message"}
 
 
 def test_no_curves_no_numpy_needed() -> None:

@@ -18,7 +18,11 @@ def whole(runs: Sequence[Run]) -> list[Run]:
     joined: list[Run] = []
     for run in runs:
         before = joined[-1] if joined else None
-        if before is not None and run.attempt > 1 and before.path == run.path and _goes_on(before, run):
+        follows = before is not None and run.attempt > 1 and before.path == run.path
+        if before is not None and follows and _is_tail(run):
+            ended = before.outcome if run.outcome == "unknown" else run.outcome
+            joined[-1] = replace(before, attempt=run.attempt, outcome=ended, events=[*before.events, *run.events])
+        elif before is not None and follows and _goes_on(before, run):
             joined[-1] = _join(before, run)
         else:
             joined.append(run)
@@ -32,6 +36,16 @@ def whole(runs: Sequence[Run]) -> list[Run]:
         several = run.of_attempts > 1 and len(joined) < len(runs)
         result.append(replace(run, attempt=number[run.path], of_attempts=starts[run.path]) if several else run)
     return result
+
+
+def _is_tail(after: Run) -> bool:
+    """``after`` holds no curve and opens nothing of its own: the rest of a report of how the one before ended.
+
+    A chain of exceptions and the tracebacks of several ranks look like starts of a program, and are none.
+    """
+    if any(len(s) for s in after.series.values()):
+        return False
+    return not {"banner", "restart", "resumed"} & {event.kind for event in after.events}
 
 
 def _goes_on(before: Run, after: Run) -> bool:

@@ -19,14 +19,14 @@ MANY = 3
 """Attempts in one file."""
 
 _TOLD = {
-    "time-limit": ("time-limit", "the scheduler ended the job at its time limit"),
-    "cancelled": ("cancelled", "the job was cancelled"),
+    "time-limit": ("time-limit-message", "the scheduler ended the job at its time limit"),
+    "cancelled": ("cancelled-message", "the job was cancelled"),
     "preempted": ("preempted", "the job was preempted"),
     "node-failure": ("node-failure", "a node failed"),
-    "interrupted": ("interrupted", "the run was interrupted"),
-    "killed": ("killed", "the process was killed from outside"),
-    "host-oom-kill": ("killed", "the process was killed because memory ran out"),
-    "terminated": ("killed", "the process was terminated by a signal"),
+    "interrupted": ("interrupted-message", "the run was interrupted"),
+    "killed": ("killed-message", "the process was killed from outside"),
+    "host-oom-kill": ("killed-message", "the process was killed because memory ran out"),
+    "terminated": ("killed-message", "the process was terminated by a signal"),
     "early-stopping": ("early-stopping-triggered", "early stopping ended the run"),
     "min-loss-scale": ("loss-scale-collapse", "the loss scale reached its minimum"),
     "nonfinite-skip": ("nonfinite-step-skipped", "a step with non-finite values was skipped"),
@@ -85,8 +85,9 @@ def _ends(run: Run) -> Iterator[Evidence]:
         told.add(sign)
         yield seen(sign, f"{text}: {event.text.strip()[:160]}", event.where, event.value)
     ending = run.outcome if run.outcome in ("cancelled", "killed", "interrupted", "time-limit") else ""
-    if ending and ending not in told and not told & {"time-limit", "preempted", "node-failure", "killed", "cancelled"}:
-        yield seen(ending, f"the run is recorded as {ending}", Where("log", path=run.path), run.exit_code)
+    if ending and not told & {sign for sign, _ in _TOLD.values() if sign.endswith("-message")} - {"lr-reduced-message"}:
+        text = f"the run is recorded as {ending}"
+        yield seen(f"{ending}-message", text, Where("log", path=run.path), run.exit_code)
     if run.outcome == "crashed" and run.exit_code not in (None, 0) and "traceback" not in kinds:
         text = f"the process ended with exit code {run.exit_code}"
         yield seen("nonzero-exit", text, Where("log", path=run.path), run.exit_code)
