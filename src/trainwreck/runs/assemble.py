@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from trainwreck.core.evidence import Where
 from trainwreck.core.run import Event, Run, Series, Setting
@@ -37,8 +37,8 @@ CLOCK_GAP = 100.0
 
 def assemble(parts: Sequence[Run]) -> list[Run]:
     """Runs from the parts that the readers found."""
-    settings = [part for part in parts if not part.series and part.settings and part.format == "settings"]
-    rest = [part for part in parts if part not in settings]
+    settings = [part for part in parts if part.format == "settings"]
+    rest = [part for part in parts if part.format != "settings"]
     runs = _together(rest, "mlflow", key=lambda run: run.path, put=lambda group: [union(group)])
     runs = _together(runs, "hf-trainer-state", key=lambda run: home(run.path), put=_checkpoints)
     runs = _together(runs, "tensorboard-events", key=lambda run: tensorboard_home(run.path), put=_event_files)
@@ -232,19 +232,21 @@ def _belong(one: Run, other: Run) -> bool:
 
 def _results(runs: list[Run]) -> list[Run]:
     """End values complete the run in their directory; alone they stand for themselves."""
+    results: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.format == "results":
+            results.setdefault(home(run.path), []).append(run)
     kept: list[Run] = []
-    results = [run for run in runs if run.format == "results"]
+    used: set[str] = set()
     for run in (run for run in runs if run.format != "results"):
-        for result in [r for r in results if home(r.path) == home(run.path)]:
-            if run.attempt == run.of_attempts and run.series:
-                outcome = "completed" if result.outcome == "completed" and run.outcome == "unknown" else run.outcome
-                run = replace(run, outcome=outcome, files=[*run.files, *result.files])
-                results = [r for r in results if r is not result] if result in results else results
+        beside = results.get(home(run.path), [])
+        if beside and run.attempt == run.of_attempts and run.series:
+            used.add(home(run.path))
+            done = run.outcome == "unknown" and any(result.outcome == "completed" for result in beside)
+            files = [*run.files, *(path for result in beside for path in result.files)]
+            run = replace(run, outcome="completed" if done else run.outcome, files=files)
         kept.append(run)
-    alone: list[Run] = []
-    for _, group in groupby(sorted(results, key=lambda r: home(r.path)), key=lambda r: home(r.path)):
-        alone.append(union(list(group)))
-    return [*kept, *alone]
+    return [*kept, *(union(group) for folder, group in results.items() if folder not in used)]
 
 
 # starts side by side

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _INSIDE = re.compile(
     r"^(checkpoint[-_]\d+|files|logs?|train(ing)?|val(id(ation)?)?|eval(uation)?|test|vis_data|tensorboard|tb(_logs?)?|events?"
@@ -19,6 +20,7 @@ def directory(path: str) -> str:
     return path.rpartition("/")[0]
 
 
+@lru_cache(maxsize=20_000)
 def home(path: str) -> str:
     """The directory that the files of one run share: checkpoints, logs and splits are steps down from it."""
     parts = path.split("/")[:-1]

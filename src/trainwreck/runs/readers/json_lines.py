@@ -22,6 +22,7 @@ STRUCTURED = True
 _SAMPLE_ROWS = 40
 _SPLIT_KEYS = ("mode", "split", "phase", "stage")
 _MAX_DAMAGED = 0.5
+_LONGEST_LINE = 4 << 20
 
 
 def sniff(source: Source) -> bool:
@@ -56,19 +57,17 @@ def read(source: Source) -> list[Run]:
     recorder = RunRecorder(source.name, form, unit=unit)
     state = _Rows(form, recorder)
     good = damaged = foreign = 0
-    for line in source.lines():
-        text = line.text.strip()
-        if not text:
-            continue
+    for at, text in _lines(source):
         try:
             row = loads(text)
         except ValueError:
-            damaged += 1
-            foreign += not text.startswith("{")
+            text = text.strip(b"\0 \t\r\n")
+            damaged += bool(text)
+            foreign += bool(text) and not text.startswith(b"{")
             continue
         if isinstance(row, dict):
             good += 1
-            state.take(row, line.number)
+            state.take(row, at)
     if damaged > _MAX_DAMAGED * (good + damaged):
         raise ValueError(f"{damaged} of {good + damaged} lines are no JSON")
     notes = [f"{damaged} damaged lines were left out"] if damaged else []
@@ -80,6 +79,21 @@ def read(source: Source) -> list[Run]:
         outcome="completed" if state.finished else "unknown",
         notes=notes,
     )
+
+
+def _lines(source: Source) -> Iterator[tuple[int, bytes]]:
+    """Numbered lines as bytes; a line longer than any row is cut, which makes it damaged."""
+    if source.encoding != "utf-8":
+        yield from ((line.number, line.text.encode()) for line in source.lines())
+        return
+    with source.open() as stream:
+        count = 0
+        while raw := stream.readline(_LONGEST_LINE):
+            count += 1
+            if count == 1:
+                raw = raw.removeprefix(b"\xef\xbb\xbf")
+            if raw != b"\n":
+                yield count, raw
 
 
 class _Rows:
