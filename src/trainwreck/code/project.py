@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from trainwreck.code.calls import Call, default_of, enclosing_class, last_name
-from trainwreck.code.scopes import Binding, FunctionNode, Scope, Walked, walk
+from trainwreck.code.scopes import Binding, FunctionNode, Path, Scope, Walked, walk
 from trainwreck.core.program import Program
 
 MAX_DEPTH = 12
@@ -293,7 +293,9 @@ class Project:
                 if found is not None:
                     return found
             return None
-        if binding.value is None or binding.kind in ("append", "augment", "loop"):
+        if binding.value is not None and binding.kind == "loop":
+            return self._element_class(binding.value, binding.path, binding.scope, depth + 1)
+        if binding.value is None or binding.kind in ("append", "augment"):
             return None
         value = binding.value
         for step in binding.path:
@@ -302,6 +304,33 @@ class Project:
             else:
                 return None
         return self.class_of(value, binding.scope, depth + 1)
+
+    def _element_class(self, value: ast.expr, path: Path, scope: Scope, depth: int) -> Scope | None:
+        """The class of the elements of a list, ModuleList or the like."""
+        if depth > MAX_DEPTH:
+            return None
+        match value:
+            case ast.Call():
+                name, args = last_name(value.func), value.args
+                part = path[1] if len(path) > 1 else None
+                if name == "zip" and isinstance(part, int) and part < len(args):
+                    return self._element_class(args[part], path[:1], scope, depth + 1)
+                if name == "enumerate" and part == 1 and args:
+                    return self._element_class(args[0], path[:1], scope, depth + 1)
+                if name in ("ModuleList", "list", "tuple", "reversed", "Sequential") and args:
+                    inner = args[0]
+                    return self._element_class(inner, path[:1], scope, depth + 1)
+            case ast.ListComp() | ast.GeneratorExp():
+                return self.class_of(value.elt, scope, depth + 1)
+            case ast.List() | ast.Tuple() if value.elts:
+                return self.class_of(value.elts[0], scope, depth + 1)
+            case ast.Name() | ast.Attribute():
+                for binding in self.bindings(value, scope):
+                    if binding.value is not None and not binding.path and binding.kind == "assign":
+                        found = self._element_class(binding.value, path, binding.scope, depth + 1)
+                        if found is not None:
+                            return found
+        return None
 
     def _annotation(self, binding: Binding) -> ast.expr | None:
         if not isinstance(binding.scope.node, FunctionNode):

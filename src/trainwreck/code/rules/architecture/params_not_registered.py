@@ -1,8 +1,10 @@
 """Layers are kept in a plain Python list or dict.
 
 What: ``self.layers = [nn.Linear(...) ...]`` in a Module.
-Why it matters: ``parameters()``, ``to()``, ``state_dict()`` do not see them: never trained, never moved, never saved.
-When it is fine: where the same layers are also registered (``nn.ModuleList(self.layers)``, ``nn.Sequential(*layers)``).
+Why it matters: ``parameters()``, ``to()``, ``state_dict()`` do not see them: never trained, never moved, never
+saved.
+When it is fine: where the same layers are also registered (``nn.ModuleList(self.layers)``,
+``nn.Sequential(*layers)``).
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def find(project: Project) -> Iterator[Evidence]:
     for owner in modules(project):
         text = written(owner.node)
         for name, bindings in owner.attributes.items():
-            kept = [b for b in bindings if b.value is not None]
+            kept = [b for b in bindings if b.value is not None and not b.path]
             if _registered(text, name) or not any(_container(b.value) for b in kept if b.kind == "assign"):
                 continue
             for binding in kept:

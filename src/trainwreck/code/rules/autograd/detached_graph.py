@@ -1,6 +1,7 @@
 """The loss is cut off from the graph before ``backward()``.
 
-What: the loss goes through ``.item()``, ``.detach()``, ``.data``, ``torch.tensor(...)`` or numpy and is wrapped again.
+What: the loss goes through ``.item()``, ``.detach()``, ``.data``, ``torch.tensor(...)`` or numpy and is wrapped
+again.
 Why it matters: ``backward()`` fails, or with ``requires_grad=True`` set by hand runs and changes nothing.
 When it is fine: for values that are only logged.
 """

@@ -1,7 +1,7 @@
 """Gradients are switched off where the training forward pass runs.
 
-What: ``set_grad_enabled(False)`` (or ``inference_mode``) is left on after an evaluation, or the forward pass stands under
-``no_grad`` itself.
+What: ``set_grad_enabled(False)`` (or ``inference_mode``) is left on after an evaluation, or the forward pass stands
+under ``no_grad`` itself.
 Why it matters: the loss has no graph; ``backward()`` fails, or a frozen part silently never learns.
 When it is fine: in evaluation, for teachers and targets.
 """

@@ -8,6 +8,7 @@ When it is fine: for constants, under ``no_grad``, or after ``detach()``.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
@@ -82,12 +83,14 @@ def _outside(project: Project) -> Iterator[Step]:
 
 
 def _hidden(project: Project, step: Step, body: ast.AST) -> bool:
-    """True if the name that leads out of the loop is bound again inside it, so that the outer value is not used."""
-    name = next((s for s in step.chain()[1:] if isinstance(s.node, ast.Name)), None)
-    if name is None or not isinstance(name.node, ast.Name):
-        return False
-    bindings = name.scope.bindings.get(name.node.id, ())
-    return any(b.kind != "append" and inside(project, b.node, name.scope, body) for b in bindings)
+    """True if a name that leads out of the loop is bound again inside it, so that the outer value is not used."""
+    chain = step.chain()
+    for found, name in itertools.pairwise(chain):
+        if isinstance(name.node, ast.Name) and not inside(project, found.node, found.scope, body):
+            bindings = name.scope.bindings.get(name.node.id, ())
+            if any(b.kind != "append" and inside(project, b.node, name.scope, body) for b in bindings):
+                return True
+    return False
 
 
 def _keeps_graph(project: Project, step: Step) -> bool:

@@ -1,7 +1,7 @@
 """A recurrent state is carried over training steps without ``detach()``.
 
-What: inside the training loop, ``out, state = model(x, state)`` takes the state of the step before, and the graph of that
-step has been freed by ``backward()``.
+What: inside the training loop, ``out, state = model(x, state)`` takes the state of the step before, and the graph
+of that step has been freed by ``backward()``.
 Why it matters: the second backward fails; with ``retain_graph=True`` memory and time grow with every step.
 When it is fine: with ``state.detach()`` at the start of the step, or a fresh state for each batch.
 """
@@ -127,7 +127,6 @@ def _detaches_inside(project: Project, call: Call) -> bool:
 
 def _reset(project: Project, body: ast.AST, scope: Scope, name: str) -> bool:
     for node in ast.walk(body):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach_":
-            if name in written(node.func.value):
-                return True
+        if isinstance(node, ast.Call) and written(node.func).endswith(".detach_") and name in written(node.func):
+            return True
     return False

@@ -1,7 +1,7 @@
 """A tensor that the backward pass needs is overwritten in place.
 
-What: ``x += …``, ``x[...] = …``, ``relu_``, ``clamp_`` or ``inplace=True`` on a value whose operation saved it (exp,
-sigmoid, tanh, softmax, sqrt, a product).
+What: ``x += …``, ``x[...] = …``, ``relu_``, ``clamp_`` or ``inplace=True`` on a value whose operation saved it
+(exp, sigmoid, tanh, softmax, sqrt, a product).
 Why it matters: autograd finds another version of the saved tensor and fails at ``backward()``, far from the line.
 When it is fine: on leaves without gradient, under ``no_grad``, after operations that save nothing (addition).
 """
@@ -115,7 +115,7 @@ def _overwrites(project: Project, scope: Scope) -> Iterator[tuple[int, ast.AST]]
 
 
 def _tensor(scope: Scope, name: str) -> int:
-    """How sure it is that ``name`` is a tensor that something saved: 0 a plain value, 3 the result of such an operation."""
+    """How sure it is that ``name`` is a saved tensor: 0 a plain value, 3 the result of an operation that saves it."""
     values = [b.value for b in scope.bindings.get(name, ()) if b.kind == "assign" and b.value is not None]
     if any(isinstance(v, ast.Constant | ast.List | ast.Dict | ast.ListComp | ast.DictComp) for v in values):
         return 0

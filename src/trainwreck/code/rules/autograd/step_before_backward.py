@@ -1,8 +1,8 @@
 """An optimizer changes the weights between the forward pass of a loss and its backward pass.
 
 What: a loss is computed, another optimizer steps over the same network, then the loss goes backward.
-Why it matters: autograd saved the old weights; it notices that they were changed in place and fails. Where it does not
-notice, the gradient belongs to other weights.
+Why it matters: autograd saved the old weights; it notices that they were changed in place and fails. Where it does
+not notice, the gradient belongs to other weights.
 When it is fine: where the loss does not use what the optimizer changes.
 """
 

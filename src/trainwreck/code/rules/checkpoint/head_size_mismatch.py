@@ -1,6 +1,7 @@
 """A checkpoint is loaded into a model whose head has another size.
 
-What: the model that receives the state is built with another number of classes (or another width) than the saved one.
+What: the model that receives the state is built with another number of classes (or another width) than the saved
+one.
 Why it matters: ``load_state_dict`` reports "size mismatch" and loads nothing.
 When it is fine: where the head's keys are removed first, or ``ignore_mismatched_sizes=True`` is meant.
 """

@@ -1,6 +1,7 @@
 """Training resumes without the state of its scheduler.
 
-What: model (and optimizer) are restored from a checkpoint, the scheduler of the same loop is built anew and not restored.
+What: model (and optimizer) are restored from a checkpoint, the scheduler of the same loop is built anew and not
+restored.
 Why it matters: the learning rate starts again from its beginning: a second warm-up, or no decay any more.
 When it is fine: where the scheduler is fast-forwarded, or the run is fine-tuned afresh on purpose.
 """

@@ -1,7 +1,7 @@
 """``strict=False`` where the keys can't match.
 
-What: the state comes from a wrapped or compiled model (or its keys are renamed), is loaded with ``strict=False``, and
-nobody looks at what was missing.
+What: the state comes from a wrapped or compiled model (or its keys are renamed), is loaded with ``strict=False``,
+and nobody looks at what was missing.
 Why it matters: nothing is loaded and nothing is said; the model starts from its initial weights.
 When it is fine: where the result of ``load_state_dict`` is checked, or only some keys are meant.
 """

@@ -1,7 +1,7 @@
 """Class labels are numbered so that one of them has no output of the model.
 
-What: the labels of a classification loss come from an enumeration that starts at 1, from an id plus an offset, from a
-literal mapping or a random range that reaches the number of classes.
+What: the labels of a classification loss come from an enumeration that starts at 1, from an id plus an offset, from
+a literal mapping or a random range that reaches the number of classes.
 Why it matters: the loss indexes the logits with the label; one beyond the last is an IndexError on the CPU and an
 asynchronous assert on a GPU.
 When it is fine: where the model has one output more (a background class).
@@ -135,7 +135,7 @@ def _written_size(project: Project) -> Value | None:
     for name, calls in project.calls_by_name.items():
         for call in calls:
             for item in call.node.keywords:
-                if item.arg in ("num_classes", "n_classes", "num_labels", "classes", "n_labels"):
-                    if isinstance(item.value, ast.Constant) and name != "one_hot":
-                        return item.value, call.scope
+                counts = item.arg in ("num_classes", "n_classes", "num_labels", "classes", "n_labels")
+                if counts and isinstance(item.value, ast.Constant) and name != "one_hot":
+                    return item.value, call.scope
     return None

@@ -1,7 +1,7 @@
 """A sequence is longer than the table of positions.
 
-What: token sequences are not cut to the length that the position embedding (``max_position_embeddings``, ``block_size``)
-was made for.
+What: token sequences are not cut to the length that the position embedding (``max_position_embeddings``,
+``block_size``) was made for.
 Why it matters: the position index runs out of the table: an IndexError on the CPU, an assert on a GPU.
 When it is fine: with ``truncation=True`` and a ``max_length`` no longer than the table.
 """
@@ -131,12 +131,11 @@ def _table(project: Project, made: Call) -> Iterator[Evidence]:
 
 
 def _tokenizations(project: Project) -> Iterator[Call]:
-    for name, calls in project.calls_by_name.items():
-        for call in calls:
-            called = written(call.node.func).lower()
-            if (
-                "tokenizer" in called
-                and name in ("tokenizer", "encode", "__call__", "batch_encode_plus", "encode_plus")
-            ) or (name in ("tok", "tokenize") and call.node.keywords):
-                if not is_true(call.argument("truncation")) and call.argument("max_length") is None:
-                    yield call
+    """Calls of a tokenizer that neither truncate nor name a length."""
+    for name in ("tokenizer", "encode", "batch_encode_plus", "encode_plus", "tok", "tokenize"):
+        for call in project.calls(name):
+            whole = "tokenizer" in written(call.node.func).lower() or (
+                name in ("tok", "tokenize") and call.node.keywords
+            )
+            if whole and not is_true(call.argument("truncation")) and call.argument("max_length") is None:
+                yield call

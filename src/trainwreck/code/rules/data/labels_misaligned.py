@@ -107,9 +107,10 @@ def _permuted(project: Project, scope: Scope) -> Iterator[Evidence]:
 
 def _indexed_by(scope: Scope, name: str, orders: set[str]) -> bool:
     for node in ast.walk(scope.node):
-        if isinstance(node, ast.Subscript) and written(node.value) == name:
-            if any(isinstance(n, ast.Name) and n.id in orders for n in ast.walk(node.slice)):
-                return True
+        if not isinstance(node, ast.Subscript) or written(node.value) != name:
+            continue
+        if any(isinstance(n, ast.Name) and n.id in orders for n in ast.walk(node.slice)):
+            return True
     return False
 
 

@@ -18,7 +18,7 @@ from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
 SURFACES = (r"NoneType",)
-ERROR = "TypeError: default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class 'NoneType'>"
+ERROR = "TypeError: default_collate: batch must contain tensors, numpy arrays; found <class 'NoneType'>"
 BAD = """
 from torch.utils.data import DataLoader, Dataset
 class Data(Dataset):

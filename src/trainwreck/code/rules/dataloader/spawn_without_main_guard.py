@@ -1,7 +1,7 @@
 """The script starts its work at import, and its workers import it again.
 
-What: ``main()`` (or the training loop itself) stands at the top level without ``if __name__ == "__main__":`` while worker
-processes start by ``spawn``.
+What: ``main()`` (or the training loop itself) stands at the top level without ``if __name__ == "__main__":`` while
+worker processes start by ``spawn``.
 Why it matters: every worker runs the whole script again; Python stops it, the loader reports a dead worker.
 When it is fine: with forked workers or none.
 """

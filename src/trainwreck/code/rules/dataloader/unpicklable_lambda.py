@@ -1,7 +1,7 @@
 """A lambda or a function defined inside a function goes to worker processes that are spawned.
 
-What: ``collate_fn=lambda …``, ``worker_init_fn=lambda …`` or a transform defined locally, with workers that start by
-``spawn`` (the default on macOS and Windows, and everywhere from Python 3.14 not ``fork``).
+What: ``collate_fn=lambda …``, ``worker_init_fn=lambda …`` or a transform defined locally, with workers that start
+by ``spawn`` (the default on macOS and Windows, and everywhere from Python 3.14 not ``fork``).
 Why it matters: the loader is pickled for the workers, and such functions can't be.
 When it is fine: with ``num_workers=0`` or the ``fork`` start method.
 """

@@ -1,7 +1,7 @@
 """The data set itself raises, in a worker process.
 
-What: the exception that the main process shows as "Caught … in DataLoader worker process" comes from a line of the data
-set or of the collate function.
+What: the exception that the main process shows as "Caught … in DataLoader worker process" comes from a line of the
+data set or of the collate function.
 Why it matters: the outer frames name the loop and the loader, which are not at fault.
 When it is fine: never; the innermost line of the worker's own traceback is the place.
 """

@@ -1,6 +1,7 @@
 """An argument that a library moved or renamed.
 
-What: a keyword that older releases took (``tokenizer=`` of Trainer, ``evaluation_strategy=``, ``max_seq_length=`` of SFT).
+What: a keyword that older releases took (``tokenizer=`` of Trainer, ``evaluation_strategy=``, ``max_seq_length=``
+of SFT).
 Why it matters: the constructor refuses it, or takes it and ignores it.
 When it is fine: with the release that still knew it.
 """

@@ -1,6 +1,7 @@
 """The generator's loss is computed on detached samples.
 
-What: ``fake = gen(z).detach()`` (or under ``no_grad``) is used for the discriminator and then for the generator's loss.
+What: ``fake = gen(z).detach()`` (or under ``no_grad``) is used for the discriminator and then for the generator's
+loss.
 Why it matters: no gradient reaches the generator; its loss rises while its weights stay.
 When it is fine: where only the discriminator's part uses the detached samples.
 """

@@ -1,6 +1,7 @@
 """Prediction of shape (N, 1) against targets of shape (N,).
 
-What: the last layer gives one column that is never squeezed, and the targets have no such column (or the other way).
+What: the last layer gives one column that is never squeezed, and the targets have no such column (or the other
+way).
 Why it matters: an element-wise loss broadcasts both to (N, N); the model learns the mean of the targets.
 When it is fine: where both have the same shape.
 """

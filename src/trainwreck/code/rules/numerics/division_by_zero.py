@@ -1,6 +1,7 @@
 """A division whose divisor can be zero.
 
-What: dividing by a standard deviation, a norm, a sum or a range without an epsilon (a constant column has deviation 0).
+What: dividing by a standard deviation, a norm, a sum or a range without an epsilon (a constant column has deviation
+0).
 Why it matters: 0/0 is NaN and spreads through the whole table or batch.
 When it is fine: with ``+ eps``, ``clamp(min=…)``, ``np.where`` or where the divisor is known to be positive.
 """

@@ -1,7 +1,7 @@
 """The gradient of a square root at zero.
 
-What: ``sqrt`` (or a norm) of something that is exactly zero for some elements: a difference of a thing with itself, a
-squared distance without an epsilon.
+What: ``sqrt`` (or a norm) of something that is exactly zero for some elements: a difference of a thing with itself,
+a squared distance without an epsilon.
 Why it matters: the value is fine, the gradient is infinite, times zero NaN.
 When it is fine: with ``(x + eps).sqrt()``, ``clamp(min=eps)``, or outside the graph.
 """

@@ -1,7 +1,7 @@
 """Labels or inputs have a whole-number type where floating point is needed, or the other way round.
 
-What: class indices are made as floats (``dtype=torch.float32``, ``.float()``), or the targets of a regression or of BCE
-stay integers, or an embedding is indexed with floats.
+What: class indices are made as floats (``dtype=torch.float32``, ``.float()``), or the targets of a regression or of
+BCE stay integers, or an embedding is indexed with floats.
 Why it matters: the loss refuses the type, or reads class indices as probabilities.
 When it is fine: float targets of shape (N, C) are class probabilities for cross entropy.
 """

@@ -1,7 +1,7 @@
 """A scheduler counted in epochs is stepped once per batch.
 
-What: ``scheduler.step()`` stands in the loop over batches, while its horizon (``step_size``, ``T_max``, milestones) is as
-small as the number of epochs.
+What: ``scheduler.step()`` stands in the loop over batches, while its horizon (``step_size``, ``T_max``, milestones)
+is as small as the number of epochs.
 Why it matters: the learning rate is gone within the first epoch.
 When it is fine: with horizons in steps (``OneCycleLR``, warm-up schedules, ``T_max=epochs * len(loader)``).
 """

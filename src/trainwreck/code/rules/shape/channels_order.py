@@ -1,7 +1,7 @@
 """An image reaches a convolution with its channels last.
 
-What: an array of shape (height, width, channels) becomes a tensor without ``permute(2, 0, 1)``, or is
-permuted wrongly.
+What: an array of shape (height, width, channels) becomes a tensor without ``permute(2, 0, 1)``, or is permuted
+wrongly.
 Why it matters: the convolution takes the height for the channels and refuses it, or worse, accepts it.
 When it is fine: with ``ToTensor`` of torchvision, which permutes, and for models that want channels last.
 """
@@ -24,7 +24,7 @@ SURFACES = (
     r"expected input\[.*\] to have",
     r"Given groups=\d+, weight of size",
 )
-ERROR = "RuntimeError: Given groups=1, weight of size [8, 3, 3, 3], expected input[4, 9, 9, 3] to have 3 channels, but got 9"
+ERROR = "RuntimeError: Given groups=1, expected input[4, 9, 9, 3] to have 3 channels, but got 9"
 BAD = """
 import torch
 from torch import nn

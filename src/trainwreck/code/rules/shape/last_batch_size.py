@@ -1,7 +1,7 @@
 """A buffer or state has the size of a full batch, and the last batch is smaller.
 
-What: zeros, a hidden state, a view or a mask is sized with the configured batch size instead of the size of the batch
-at hand, and the loader keeps its incomplete last batch.
+What: zeros, a hidden state, a view or a mask is sized with the configured batch size instead of the size of the
+batch at hand, and the loader keeps its incomplete last batch.
 Why it matters: everything runs until the end of the first epoch, then a shape error.
 When it is fine: with ``drop_last=True`` or a data set that the batch size divides.
 """

@@ -78,7 +78,8 @@ def _switches(project: Project, body: ast.AST, scope: Scope, name: str, depth: i
         if call.name == name and call.receiver is not None:
             return True
         target = project.resolve(node.func, scope) if depth < 3 else None
-        if target is not None and target.kind == "function" and target.name not in ("forward", "__init__"):
-            if f".{name}(" in written(target.node) or _switches(project, target.node, target, name, depth + 1):
-                return True
+        if target is None or target.kind != "function" or target.name in ("forward", "__init__"):
+            continue
+        if f".{name}(" in written(target.node) or _switches(project, target.node, target, name, depth + 1):
+            return True
     return False

@@ -1,6 +1,7 @@
 """Gradients are never reset.
 
-What: the training step has ``backward()`` and ``step()`` but no ``zero_grad()`` anywhere that belongs to this optimizer.
+What: the training step has ``backward()`` and ``step()`` but no ``zero_grad()`` anywhere that belongs to this
+optimizer.
 Why it matters: gradients of all steps add up; the effective learning rate grows without bound.
 When it is fine: with gradients set to None by hand, or with LBFGS closures that reset them.
 """

@@ -1,0 +1,89 @@
+"""A padding mask is applied the wrong way round.
+
+What: ``masked_fill(~padding, -inf)`` hides the tokens and keeps the padding.
+Why it matters: attention sees only padding; the model learns nothing about the text.
+When it is fine: where the mask is True for tokens (``attention_mask.bool()``).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import written
+from trainwreck.code.flow import back
+from trainwreck.code.project import Project
+from trainwreck.code.rule import guess, sighting
+from trainwreck.code.scopes import Scope
+from trainwreck.code.surface import Surface
+from trainwreck.core.evidence import Evidence
+
+BAD = """
+def attend(score, padding):
+    score = score.masked_fill(~padding[:, None, None, :], -1e4)  # expect
+    return score.softmax(-1)
+def main(ids, score):
+    return attend(score, ids == 0)
+"""
+GOOD = """
+def attend(score, padding, keep):
+    score = score.masked_fill(padding[:, None, None, :], -1e4)
+    score = score.masked_fill(~keep[:, None, None, :], -1e4)
+    return score.softmax(-1)
+def main(ids, score):
+    return attend(score, ids == 0, ids != 0)
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for call in project.calls("masked_fill", "masked_fill_"):
+        mask = call.argument("mask", 0)
+        fill = written(call.argument("value", 1) or (call.node.args[-1] if call.node.args else None))
+        if mask is None or not re.match(r"-|float\(.-inf|.*\.min$", fill):
+            continue
+        inverted = isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert | ast.Not)
+        inner = mask.operand if isinstance(mask, ast.UnaryOp) else mask
+        marks = _marks_padding(project, inner, call.scope)
+        if marks is True and inverted:
+            yield sighting(__name__, call, "what is not padding is hidden here, and the padding is kept")
+        elif marks is False and not inverted:
+            yield sighting(__name__, call, "the tokens are hidden here, and the padding is kept")
+
+
+def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
+    for call in project.calls("masked_fill", "masked_fill_", "where"):
+        yield guess(__name__, call, "the mask is applied here")
+        return
+
+
+def _marks_padding(project: Project, node: ast.expr, scope: Scope) -> bool | None:
+    """True if the mask is True on padding, False if it is True on tokens, None where it can't be told."""
+    found: set[bool] = set()
+    for step in back(project, node, scope):
+        text = written(step.node)
+        if isinstance(step.node, ast.UnaryOp) and isinstance(step.node.op, ast.Invert):
+            return None
+        if isinstance(step.node, ast.Compare) and len(step.node.ops) == 1 and _pad_id(step.node.comparators[0]):
+            if isinstance(step.node.ops[0], ast.Eq):
+                found.add(True)
+            elif isinstance(step.node.ops[0], ast.NotEq):
+                found.add(False)
+        elif _compares(step.node):
+            found.add(written(step.node.func).endswith(".eq"))  # type: ignore[attr-defined]
+        if "tril" in text or "triu" in text:
+            return None
+        if step.depth > 12:
+            break
+    return found.pop() if len(found) == 1 else None
+
+
+def _compares(node: ast.expr) -> bool:
+    """True for ``ids.eq(PAD)`` and ``ids.ne(PAD)``."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+        return False
+    return node.func.attr in ("eq", "ne") and _pad_id(node.args[0])
+
+
+def _pad_id(node: ast.expr) -> bool:
+    return (isinstance(node, ast.Constant) and node.value == 0) or "pad" in written(node).lower()

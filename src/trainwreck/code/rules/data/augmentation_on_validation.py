@@ -1,0 +1,83 @@
+"""Evaluation data go through the training augmentation.
+
+What: the data set class augments by default (``train=True``), and the test or validation set is built without
+switching it off, or with the training transform.
+Why it matters: the reported figure is that of distorted inputs and differs from read to read.
+When it is fine: with test-time augmentation that is averaged.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import Call, default_of, written
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import FunctionNode
+from trainwreck.code.seek import assigned_name, dataset_classes
+from trainwreck.core.evidence import Evidence
+
+BAD = """
+import torch
+from torch.utils.data import Dataset
+class Images(Dataset):
+    def __init__(self, n, train=True):
+        self.train = train
+    def __getitem__(self, i):
+        x = self.x[i]
+        if self.train:
+            x = torch.roll(x, int(torch.randint(0, 3, (1,))))
+        return x, self.y[i]
+train_set = Images(100)
+test_set = Images(20)  # expect
+"""
+GOOD = """
+import torch
+from torch.utils.data import Dataset
+class Images(Dataset):
+    def __init__(self, n, train=True):
+        self.train = train
+    def __getitem__(self, i):
+        x = self.x[i]
+        if self.train:
+            x = torch.roll(x, int(torch.randint(0, 3, (1,))))
+        return x, self.y[i]
+train_set = Images(100)
+test_set = Images(20, train=False)
+"""
+SWITCH = re.compile(r"^(train|training|augment|aug|is_train|augmentation)$")
+HELD = re.compile(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|\d|$)", re.IGNORECASE)
+RANDOM = re.compile(r"rand|jitter|flip|crop|noise|rotat|augment|roll|distort|normal\(", re.IGNORECASE)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for owner in dataset_classes(project):
+        init, getter = owner.method("__init__"), owner.method("__getitem__")
+        if init is None or getter is None or not isinstance(init.node, FunctionNode):
+            continue
+        for name in init.params:
+            default = default_of(init.node, name)
+            if not SWITCH.match(name) or not (isinstance(default, ast.Constant) and default.value is True):
+                continue
+            guarded = any(
+                f"self.{name}" in written(n.test) and RANDOM.search(_body(n))
+                for n in ast.walk(getter.node)
+                if isinstance(n, ast.If | ast.IfExp)
+            )
+            calls = [c for c in project.calls(owner.name) if project.resolve(c.node.func, c.scope) is owner]
+            place = init.positional.index(name) - 1 if name in init.positional else None
+            for call in calls if guarded else ():
+                if call.argument(name, place) is None and not call.open_ended and _held(project, call, calls):
+                    text = f"{owner.name} augments unless {name}=False is said, and this is evaluation data"
+                    yield sighting(__name__, call, text)
+
+
+def _body(node: ast.If | ast.IfExp) -> str:
+    return " ".join(map(written, node.body)) if isinstance(node, ast.If) else written(node.body)
+
+
+def _held(project: Project, call: Call, calls: list[Call]) -> bool:
+    name = assigned_name(project, call)
+    return bool(name) and bool(HELD.search(name)) and len(calls) > 1
