@@ -27,6 +27,7 @@ class Family:
     first_epoch: float | None = None
     raw: float | None = None
     top: float = 0.0
+    lowest: float = 0.0
     gap: float = 0.0
     count: int = 0
     per_epoch: float = 0.0
@@ -60,21 +61,33 @@ class Clock:
         self.epoch = epoch
         return turn
 
-    def step_line(self, step: float, epoch: float | None, total: float | None, family: str, *, judge: bool = True) -> tuple[float, Turn]:
-        """A line that tells a step. Returns its place on the axis and what happened."""
+    def step_line(
+        self,
+        step: float,
+        epoch: float | None,
+        total: float | None,
+        family: str,
+        *,
+        judge: bool = True,
+        within: bool = False,
+    ) -> tuple[float, Turn]:
+        """A line that tells a step. Returns its place on the axis and what happened. ``within``: step and total are known to
+        count inside of the epoch."""
         state = self._family(family)
+        if within and state.raw is None and total is not None:
+            state.within, state.per_epoch = True, total
         known = epoch if epoch is not None else self.epoch
         turn: Turn = ""
         fractional = epoch is not None and epoch != int(epoch)
         if state.raw is not None and not fractional and known is not None and known != state.epoch:
-            began_again = step < state.raw
+            began_again = step <= state.raw
             forward = state.epoch is None or known > state.epoch
             if began_again and forward:
                 if state.within is not False or step < state.raw / 2:
                     state.within = True
                     if not state.per_epoch:
                         exact = total is not None and total >= state.top
-                        state.per_epoch = float(total) if exact and total is not None else state.top + (state.gap or 1.0)
+                        state.per_epoch = float(total) if exact and total is not None else self._length(state)
                     passed = known - state.epoch if state.epoch is not None else 1.0
                     state.offset += state.per_epoch * max(passed, 1.0)
                     state.top = 0.0
@@ -82,7 +95,9 @@ class Clock:
                 state.within = False
         elif state.raw is None and epoch is not None and total is not None and not fractional:
             state.first_epoch = epoch
-        if state.raw is not None and step > state.raw:
+        if state.raw is None:
+            state.lowest = step
+        elif step > state.raw:
             state.gap = step - state.raw if not state.gap else min(state.gap, step - state.raw)
         place = state.offset + step
         if state.within and known is not None and state.epoch is not None and known < state.epoch and judge:
@@ -94,6 +109,12 @@ class Clock:
         if epoch is not None and not fractional:
             self.epoch = epoch
         return place, turn
+
+    @staticmethod
+    def _length(state: Family) -> float:
+        """Steps of an epoch as far as the prints tell: one interval past the last, unless the first stood one interval in."""
+        gap = state.gap or 1.0
+        return state.top if state.lowest == gap and state.count > 1 else state.top + gap
 
     def _family(self, name: str) -> Family:
         family = self.families.get(name)

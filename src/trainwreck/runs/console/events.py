@@ -101,7 +101,7 @@ EVENTS: tuple[EventRule, ...] = (
           r"|Job .{0,80} in cluster .{0,40} Done\s*$", "completed"),
     _rule("min-loss-scale", r"loss scale already at minimum|Minimum loss scale reached|loss scale .{0,30}(?:below|minimum)"
           r"|Grad(?:ient)? overflow.{0,40}minimum", None),
-    _rule("overflow-skip", r"OVERFLOW!.{0,120}?(?:reducing to|scale:) ?" + _NUMBER + r"|OVERFLOW!"
+    _rule("overflow-skip", r"OVERFLOW!.{0,120}?[Rr]educing (?:loss scale |scale )?to ?" + _NUMBER + r"|OVERFLOW!"
           r"|gradient overflow(?: detected)?.{0,80}?(?:loss scale (?:to|is)?:?|reducing loss scale to) ?" + _NUMBER
           + r"|gradient overflow|overflow detected.{0,40}skip|skipp(?:ing|ed) (?:this )?(?:optimizer )?step.{0,40}overflow"
           r"|found_inf.{0,30}skip|Skipping step, loss scaler \d+ reducing loss scale to " + _NUMBER, None, _I),

@@ -23,7 +23,7 @@ class Fast:
     def __init__(self, frags: list[str], plan: Plan | None, rank: int | None) -> None:
         wanted: dict[int, int] = {}
         if plan is not None:
-            ats = [p.at for p in plan.points]
+            ats = [p.at for p in plan.points] + [at for _, at in plan.ratios]
             ats += [i for i in (plan.step, plan.step_total, plan.epoch, plan.epoch_total) if i is not None]
             wanted = {at: place for place, at in enumerate(sorted(set(ats)))}
         parts = [_literal(frags[0])]
@@ -41,6 +41,7 @@ class Fast:
             self.plan = replace(
                 plan,
                 points=tuple(p._replace(at=wanted[p.at]) for p in plan.points),
+                ratios=tuple((name, wanted[at]) for name, at in plan.ratios),
                 step=moved(plan.step),
                 step_total=moved(plan.step_total),
                 epoch=moved(plan.epoch),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trainwreck.runs.console import words as w
+from trainwreck.runs.console.objective import UNNAMED
 from trainwreck.runs.console.text import prefix_numbers
 
 N = w.N
@@ -30,7 +31,8 @@ class Plan:
 
     ``step``/``epoch`` with their totals; ``key`` names the counter; ``points`` are the metrics. ``bar``: the counter is a
     progress bar. ``lead``: the step is a bare number at the start, to be believed only if it keeps rising. ``summary``: a closing
-    line. ``aside``: a line that tells something beside the curve. ``phase``: "", "val" or "test". ``evaluated``: all of its metrics are of a validation. ``label``: other words that
+    line. ``aside``: a line that tells something beside the curve. ``phase``: "", "val" or "test". ``evaluated``: all of its metrics are of a validation. ``ratios``: metrics printed as a part of a number (correct/all) and that
+    number. ``label``: other words that
     open the line and tell it from similar ones.
     """
 
@@ -41,6 +43,7 @@ class Plan:
     epoch_total: int | None = None
     fixed_step: float | None = None
     fixed_epoch: float | None = None
+    step_scale: float = 1.0
     key: str = ""
     bar: bool = False
     lead: bool = False
@@ -51,6 +54,7 @@ class Plan:
     label: str = ""
     quoted: bool = False
     evaluated: bool = False
+    ratios: tuple[tuple[str, int], ...] = ()
 
     @property
     def closing(self) -> bool:
@@ -73,6 +77,7 @@ def _anchor(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
 
 ANCHORS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("bracket", _anchor(r"^\W{0,4}\[ (?P<epoch>N) /(?P<epoch_total>N) [,;|:]? (?:iter|step|batch)?:? (?P<step>N) (?:/(?P<step_total>N) )?\]")),
+    ("bracket", _anchor(r"^\W{0,4}\[ (?P<epoch>N) /(?P<epoch_total>N) \] \[ (?P<step>N) /(?P<step_total>N) \]")),
     ("bracket", _anchor(r"^\W{0,4}\[ (?P<epoch>N) [,:|] (?P<step>N) (?:/(?P<step_total>N) )?\]")),
     ("tune", _anchor(r"^ (?P<epoch>N)\|(?P<step>N)\|(?=[a-z])")),
     ("bar", _anchor(r"(?:epoch|ep)[\s:=\[]*(?P<epoch>N) (?:/(?P<epoch_total>N))?[\s\]:]*N%\|\| (?P<step>N)[kKM]?/(?P<step_total>N)")),
@@ -136,7 +141,7 @@ def learn(tokens: list[str]) -> Plan | None:
     if plan.epoch is not None and re.search(r"\bend\b|\bdone\b|\bfinished\b", head, re.IGNORECASE) and "epoch" in skeleton.lower():
         plan.summary = False
     plan.aside = bool(w.ASIDE.search(head)) and not plan.quoted and not plan.bar
-    _points(plan, named, used, lead_words, skeleton)
+    _points(plan, named, used, frags, lead_words, skeleton)
     if not plan.points and not (plan.anchored and (plan.aside or plan.bar or _bare_counter(skeleton))):
         return None
     return plan
@@ -278,7 +283,7 @@ def _counters(plan: Plan, named: list[_Named], frags: list[str], used: set[int],
     best: dict[str, tuple[int, int]] = {}
     for item in named:
         found = _counter_rank(item.key)
-        if found is None or not _whole(numbers[item.at], found[0]):
+        if found is None or not (_whole(numbers[item.at], found[0]) or item.scale >= 1e3):
             continue
         if len(item.key) == 1 and not (item.explicit and item.at == named[0].at):
             continue
@@ -289,6 +294,7 @@ def _counters(plan: Plan, named: list[_Named], frags: list[str], used: set[int],
         if kind not in best or rank < best[kind][0]:
             best[kind] = (rank, item.at)
             if kind == "step":
+                plan.step_scale = item.scale
                 plan.key = plan.key or _canonical(item.key)
     for kind, (_, index) in best.items():
         total = index + 1 if index + 1 < len(numbers) and _TOTAL.match(frags[index + 1]) else None
@@ -339,7 +345,7 @@ def _lead(plan: Plan, skeleton: str, skip: int, numbers: list[str], used: set[in
     if nameless is not None and numbers[skip].isdigit() and not numbers[skip + 1].isdigit() and skip not in {n.at for n in named[1:]}:
         plan.step, plan.lead, plan.key = skip, True, "lead"
         plan.label = nameless.group("name")
-        plan.points = (Point(skip + 1, nameless.group("name"), 1.0),)
+        plan.points = (Point(skip + 1, nameless.group("name") + UNNAMED, 1.0),)
         used |= {skip, skip + 1}
     elif _LEAD.match(skeleton) and numbers[skip].isdigit() and len(numbers) > skip + 1 and skip not in used and not re.search(r"[,;].", skeleton.split(N)[1].lstrip(", ")):
         plan.step, plan.lead, plan.key = skip, True, "lead"
@@ -356,15 +362,17 @@ def phase_of(text: str) -> str:
     return str(last.lastgroup)
 
 
+_PART = re.compile(r"acc|correct|hits?$|recall|precision", re.IGNORECASE)
 _JUNK = frozenset(_bare(k) for k in w.JUNK_KEYS)
 _WEAK_JUNK = frozenset(_bare(k) for k in w.WEAK_JUNK_KEYS)
 _SUMMARY_FRONT = re.compile(rf"^(?:{w.SUMMARY.pattern}[\s:\-]*)+", re.IGNORECASE)
 
 
-def _points(plan: Plan, named: list[_Named], used: set[int], lead_words: str, skeleton: str) -> None:
+def _points(plan: Plan, named: list[_Named], used: set[int], frags: list[str], lead_words: str, skeleton: str) -> None:
     """Name the metrics, with the phase that stands before them."""
     phase = phase_of(lead_words)
     points, seen = list(plan.points), {p.name for p in plan.points}
+    ratios: list[tuple[str, int]] = []
     loss_line = "loss" in skeleton.lower()
     for item in named:
         key = item.key
@@ -387,9 +395,11 @@ def _points(plan: Plan, named: list[_Named], used: set[int], lead_words: str, sk
         if name in seen:
             continue
         seen.add(name)
+        if _PART.search(key) and item.at + 1 < len(frags) - 1 and _TOTAL.match(frags[item.at + 1]):
+            ratios.append((name, item.at + 1))
         points.append(Point(item.at, name, item.scale))
     plan.phase = phase if phase in ("val", "test") and all(re.match(r"val|test|dev|eval", p.name, re.I) for p in points) else ""
-    plan.points = tuple(points)
+    plan.points, plan.ratios = tuple(points), tuple(ratios)
     plan.evaluated = bool(points) and all(w.EVALUATED.match(p.name) for p in points)
     label = re.sub(r"[^\w ]+", " ", lead_words).strip().lower()
     words = [x for x in label.split() if not w.PHASE.fullmatch(x) and x != "train_inner" and _counter_rank(x) is None and not x.isdigit()]

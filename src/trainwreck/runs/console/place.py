@@ -24,6 +24,9 @@ MAX_RANK = 15
 LEAD_ROWS = 2
 """Rows with a rising bare number at the start before the number is believed to be a step."""
 
+IN_EPOCH = frozenset({"bracket", "bar", "mmcv", "imagenet"})
+"""Structures whose step and total count within the epoch."""
+
 Values = dict[str, float]
 
 
@@ -55,6 +58,9 @@ class Placer:
             values = {name: float(numbers[at]) * scale for at, name, scale in plan.points}
         except ValueError:
             values = {p.name: value(numbers[p.at]) * p.scale for p in plan.points}
+        for name, at in plan.ratios:
+            whole = value(numbers[at])
+            values[name] = values[name] / whole if whole else math.nan
         if plan.closing or (plan.quoted and ("train_runtime" in values or "train_samples_per_second" in values)):
             self.final(values, line)
             return
@@ -64,7 +70,7 @@ class Placer:
             self._lead(plan, numbers, values, line)
             return
         epoch = value(numbers[plan.epoch]) if plan.epoch is not None else plan.fixed_epoch
-        step = value(numbers[plan.step]) if plan.step is not None else plan.fixed_step
+        step = value(numbers[plan.step]) * plan.step_scale if plan.step is not None else plan.fixed_step
         total = value(numbers[plan.step_total]) if plan.step_total is not None else None
         if plan.epoch_total is not None:
             self.attempt.epoch_total = value(numbers[plan.epoch_total])
@@ -102,13 +108,14 @@ class Placer:
         family = plan.key + (f"|{plan.phase}" if plan.phase else "") + ("" if plan.points else "|header")
         judge = judge and self._restarts.get(family, 0) < MAX_RESTARTS
         announced = self.clock.announced
-        place, turn = self.clock.step_line(step, epoch, total, family, judge=judge)
+        within = epoch is not None and total is not None and plan.key in IN_EPOCH
+        place, turn = self.clock.step_line(step, epoch, total, family, judge=judge, within=within)
         if turn:
             if turn == "restart" and not announced:
                 self._restarts[family] = self._restarts.get(family, 0) + 1
             self._turn(turn, place, "step")
             if turn == "restart":
-                place, _ = self.clock.step_line(step, epoch, total, family, judge=False)
+                place, _ = self.clock.step_line(step, epoch, total, family, judge=False, within=within)
         state = self.clock.families[family]
         if plan.points:
             self.attempt.per_epoch = state.per_epoch if state.within else None
@@ -160,6 +167,7 @@ class Placer:
         old = self.attempt
         told = max([old.last_line, old.summary_line, *(at for kind, at in old.ends.items() if kind != "banner")])
         moved = [e for e in old.events if e.kind == "banner" and (e.where.line or 0) > told]
+        old.events = [event for event in old.events if event not in moved]
         if old.telling:
             self.done.append(old)
             del self.done[:-MAX_ATTEMPTS]

@@ -80,7 +80,8 @@ class ConsoleReader:
             if len(self._shapes) >= MAX_SHAPES:
                 self._shapes.clear()
             self._shapes[key] = shape
-            if self._opening is None and shape.plan is None and "Traceback" not in text and len(text) < LONG:
+            plain = shape.plan is None and not shape.events and len(text) < LONG
+            if self._opening is None and plain and not self.placer.attempt.telling:
                 self._opening = _wording(text)
             if shape.grid:
                 return
@@ -156,9 +157,9 @@ class ConsoleReader:
         measured = [p for p in plan.points if plan.summary or w.METRIC.search(p.name)]
         begun = self.placer.context is not None or self.placer.main_bar is not None
         if not begun and not (plan.quoted and measured and "loss" in body):
-            fed = self.settings.feed(body, number)
+            self.settings.feed(body, number)
             for point in plan.points:
-                if not fed and (w.METRIC.search(point.name) or w.SETTING_KEYS.search(point.name)):
+                if w.METRIC.search(point.name) or w.SETTING_KEYS.search(point.name):
                     self.settings.put(point.name, value(tokens[2 * point.at + 1]) * point.scale, number)
             return None
         if plan.quoted and not w.DICT.search(body):
@@ -198,8 +199,14 @@ class ConsoleReader:
 
 def _body(text: str) -> str:
     """``text`` without time stamps, levels and ranks before the message."""
+    if text.lstrip()[:1] in _TABLE:
+        return text
     match = PREFIX.match(text)
     return text[match.end() :] if match else text
+
+
+_TABLE = ("|", "│", "+", "-")
+"""Frames of tables: what stands after them is no prefix."""
 
 
 def _wording(text: str) -> str | None:

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Mapping
 
 from trainwreck.core.run import Series, StepUnit
+from trainwreck.runs.console.objective import roles
 from trainwreck.runs.roles import role_of
 
 MAX_POINTS = 3_000_000
@@ -146,11 +147,16 @@ class Store:
         """The series by name. Where one name has points per step and per epoch, the latter get a suffix."""
         found: dict[str, Series] = {}
         names = {name for name, unit in self.columns if unit != "epoch"}
+        curves = [name for name, _ in self.columns if not name.startswith(FINAL) and " [rank" not in name]
+        by_company = roles(curves, [name.removeprefix(FINAL) for name, _ in self.columns if name.startswith(FINAL)])
         for (name, unit), column in self.columns.items():
             shown = name + PER_EPOCH if unit == "epoch" and name in names else name
             while shown in found:
                 shown += "'"
-            role = "final" if name.startswith(FINAL) else None if " [rank" in name else role_of(name)
+            if name.startswith(FINAL):
+                role: str | None = "final"
+            else:
+                role = None if " [rank" in name else by_company.get(name) or role_of(name)
             steps = spread(column.steps) if unit == "epoch" else column.steps
             found[shown] = Series(shown, role, unit, steps, column.values, self.path, column.lines)
         return found

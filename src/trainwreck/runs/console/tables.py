@@ -10,7 +10,7 @@ from typing import Any
 from trainwreck.runs.build import number
 from trainwreck.runs.console import words as w
 
-BOX_ROW = re.compile(r"^\s*[|│]\s{0,8}(?P<indent>\s*)(?P<key>[A-Za-z_%][^|│]{0,80}?)\s*[|│]\s*(?P<value>[^|│]{0,40}?)\s*[|│]\s*$")
+BOX_ROW = re.compile(r"^\s*[|│]\s?(?P<indent>\s{0,8})(?P<key>[A-Za-z_%][^|│]{0,80}?)\s*[|│]\s*(?P<value>[^|│]{0,40}?)\s*[|│]\s*$")
 BOX_FRAME = re.compile(r"^\s*[+|┌└├╭╰]?[-─=+┬┴┼]{8,}[+|┐┘┤╮╯]?\s*$")
 _STEP_ROWS = (
     "total_timesteps", "num_timesteps", "total timesteps", "timestepssofar", "timesteps_so_far", "steps", "step", "iterations", "iteration",

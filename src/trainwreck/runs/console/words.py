@@ -29,7 +29,7 @@ JUNK_KEYS = frozenset(
     {"line", "pid", "port", "cuda", "eta", "rank", "device", "seed", "node", "v_num", "id", "job", "gpu", "gpus", "version"}
     | {"lineno", "time_ms", "file", "shard", "worker", "workers", "local_rank", "world_size", "date", "elapsed", "remaining"}
     | {"est", "ip", "errno", "http", "status", "torch.size", "shape", "range", "len", "print", "format", "int", "using"}
-    | {"see", "host", "slot", "uptime", "timestamp", "cudaerror", "python", "torch", "wrote", "loaded"}
+    | {"see", "host", "slot", "uptime", "timestamp", "cudaerror", "python", "torch", "wrote", "loaded", "repeated"}
 )
 """Keys that are no metric although a number follows."""
 
@@ -63,7 +63,7 @@ METRIC = re.compile(
 DICT = re.compile(r"^\W{0,3}\{|\|\s*\{|\]\s*\{|:\s*\{|\s\{['\"]")
 """A dictionary printed in one piece, not one line of a configuration file."""
 SUMMARY = re.compile(
-    r"(?<![\w])(?:final|finally|finished|finish|done|end|ended|summary|results?|completed?|overall|averaged?|best|train_runtime)(?![\w])", re.IGNORECASE
+    r"(?<![\w])(?:final|finally|finished|finish|done|end|ended|summary|results?|completed?|overall|best|train_runtime)(?![\w])", re.IGNORECASE
 )
 """Words that open a closing line: its values are ends, no points of a curve."""
 
