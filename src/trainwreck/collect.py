@@ -201,10 +201,13 @@ def _add(name: str, plain: Callable[[], BinaryIO], size: int | None, found: Coll
         return
     source = Source(name, opener, head, size)
     known = "tfevents" in source.basename or head.startswith(b":W&B")
-    if not named and source.is_binary and not known:
-        found.skipped.append(name)
-    else:
+    if not source.is_binary or known:
         found.sources.append(source)
+    elif named:
+        reason = "binary content of an unknown kind; give a text log or a known metrics format"
+        found.unreadable.append(Unreadable(name, reason))
+    else:
+        found.skipped.append(name)
 
 
 def _beginning(stream: BinaryIO) -> bytes:

@@ -46,6 +46,9 @@ def diagnose(
 
     program = code_witness.build([*found.sources, *extra.sources])
     seen_runs = run_witness.witness(found.sources)
+    failed = [*found.unreadable, *seen_runs.unreadable]
+    if found.sources and {source.name for source in found.sources} <= {item.path for item in failed}:
+        raise NothingReadable("; ".join(f"{item.path}: {item.reason}" for item in failed))
     seen_errors = error_witness.witness(
         found.sources, known.signatures, program=program, reports=symptoms, skip=seen_runs.structured
     )

@@ -66,4 +66,6 @@ def witness(sources: Sequence[Source]) -> RunSightings:
 
 def _short(problem: Exception) -> str:
     text = str(problem).splitlines()[0][:120] if str(problem) else ""
+    if type(problem) is ValueError and text:
+        return text  # our readers say it in words
     return f"{type(problem).__name__}: {text}" if text else type(problem).__name__
