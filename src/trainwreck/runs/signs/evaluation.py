@@ -29,6 +29,8 @@ def find(view: View) -> Iterator[Evidence]:
         yield from _explodes(view, total)
     yield from _near_zero(view)
     yield from _scores(view)
+    yield from _trivial(view)
+    yield from _swings(view)
 
 
 def _total(view: View) -> Curve | None:
@@ -153,6 +155,42 @@ def _near_zero(view: View) -> Iterator[Evidence]:
         yield seen("loss-suspiciously-low", text, total.where(-1), total.end, cls="circumstantial")
 
 
+def _trivial(view: View) -> Iterator[Evidence]:
+    """The loss falls while a score of overlap or detection stays at zero: the output is constant or empty."""
+    loss = view.loss
+    if loss is None or loss.n < 5 or not 0 < loss.end < 0.8 * loss.start or view.is_rl:
+        return
+    wanted = r"(^|[/_ -])(f1|dice|iou|miou|jaccard|recall|precision|sensitivity|exact_match|em|bleu)"
+    scores = [c for c in view.all("eval-metric", "metric") if re.search(wanted, c.name.lower()) and c.count >= 5]
+    dead = [c for c in scores if not c.top[c.n // 5 :].any()]
+    if dead and len(dead) >= 0.5 * len(scores):
+        text = f"{dead[0].name} stays at 0 while {loss.name} falls from {show(loss.start)} to {show(loss.end)}"
+        yield seen("trivial-solution", text, dead[0].where(-1), 0.0)
+
+
+def _swings(view: View) -> Iterator[Evidence]:
+    """A score by epoch that goes up and down by more than a third of its range again and again, without a good end."""
+    loss = view.loss
+    if view.is_rl or (loss is not None and loss.n >= 5 and loss.end <= 1.2 * float(loss.v.min())):
+        return
+    for curve in view.all("metric", "eval-metric"):
+        by_epoch = curve.series.unit == "epoch" or curve.series.role == "eval-metric"
+        size = float(curve.v.max() - curve.v.min()) if curve.n else 0.0
+        if not by_epoch or not 8 <= curve.n <= 400 or not 0.15 < size <= 1.0:
+            continue
+        turns, last, direction = 0, float(curve.v[0]), 0
+        for value in curve.v[1:]:
+            way = 1 if value - last > size / 3 else -1 if last - value > size / 3 else 0
+            if way and way != direction:
+                turns, direction = turns + 1, way
+            if way:
+                last = float(value)
+        if turns >= max(5, curve.n // 6):
+            text = f"{curve.name} swings up and down {turns} times by more than a third of its range"
+            yield seen("train-unstable", text, curve.where(0), turns, cls="inferred")
+            return
+
+
 def _scores(view: View) -> Iterator[Evidence]:
     """Scores: accuracy constant at a class share, gap between training and validation accuracy."""
     accuracies = [c for c in view.all("eval-metric") if re.search(r"acc", c.name.lower())]
@@ -161,6 +199,10 @@ def _scores(view: View) -> Iterator[Evidence]:
         if curve.n >= MIN_EVALS and 0.05 < curve.median < 0.995 and float(curve.v.max() - curve.v.min()) < 1e-9:
             text = f"{curve.name} is exactly {show(curve.median)} at all {curve.n} evaluations"
             yield seen("eval-metric-constant", text, curve.where(0), curve.median)
+            loss = view.loss
+            if curve.n >= 5 and loss is not None and loss.n >= 5 and 0.95 * loss.start < loss.end < 1.1 * loss.start:
+                text = f"{curve.name} never changes and {loss.name} ends within 5% of its start"
+                yield seen("no-learning", text, curve.where(0), curve.median, cls="circumstantial")
         for other in train[:1]:
             gap = other.end - curve.end
             if curve.n >= MIN_EVALS and other.n >= MIN_EVALS and other.end <= 1.0001 and gap > 0.15 and other.end > 0.9:

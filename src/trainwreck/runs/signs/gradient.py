@@ -42,6 +42,9 @@ def _size(view: View, curve: Curve) -> Iterator[Evidence]:
     if lower > HUGE or (lower > 300 and loss is not None and abs(loss.median) < 100):
         text = f"{curve.name} is about {show(lower)} throughout"
         yield seen("grad-norm-huge", text, curve.where(0), lower, end=curve.step(-1))
+    elif lower > 100 and loss is not None and loss.n >= 5 and 0.8 * loss.start < loss.end < 20:
+        text = f"{curve.name} is about {show(lower)} throughout, and the loss does not fall"
+        yield seen("grad-norm-huge", text, curve.where(0), lower, cls="circumstantial", end=curve.step(-1))
     if limit and limit > 0:
         share = float((curve.v > limit).mean())
         if share > CLIPPED and curve.n >= 20 and lower > 3 * limit:

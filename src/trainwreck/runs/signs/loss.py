@@ -25,6 +25,8 @@ SPIKE = 1.5
 """Upper end of the 1.1-1.5x of thresholds.tsv: heavy-tailed batch losses reach the lower end by themselves."""
 HUGE = 1e6
 """A loss of this size is in the units of the data. Sums over pixels of an image batch reach 1e5; a judgement."""
+LANGUAGE = ("hf-trainer", "llamafactory", "trl")
+"""Formats whose runs mostly train on tokens or classes: ln(vocabulary) is at most 12.5, and 50 leaves a wide margin."""
 MIN_POINTS = 8
 """Below this no level is told from noise; a judgement."""
 
@@ -71,6 +73,9 @@ def _magnitude(view: View, curve: Curve) -> Iterator[Evidence]:
     if size >= HUGE and curve.count >= 3:
         text = f"{worst.name} starts at {show(size)}: a loss of that size is in the units of raw data"
         yield seen("loss-scale-wrong", text, worst.where(0), size)
+    elif view.run.format.startswith(LANGUAGE) and curve.start > 50 and curve.count >= 5 and not view.is_preference:
+        text = f"{curve.name} starts at {show(curve.start)}; a mean over tokens or classes is below about 12"
+        yield seen("loss-scale-wrong", text, curve.where(0), curve.start, cls="circumstantial")
     elif size >= 1e4 and curve.count >= 5 and curve.end > 0.1 * curve.start:
         text = f"{worst.name} starts at {show(size)} and still stands at {show(curve.end)}"
         yield seen("loss-scale-wrong", text, worst.where(0), size, cls="circumstantial")

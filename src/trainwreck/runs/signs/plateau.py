@@ -39,6 +39,8 @@ def find(view: View) -> Iterator[Evidence]:
         told = list(_chance(view, view.eval_loss, accuracy))
     yield from told
     yield from _floor(view, curve, accuracy)
+    if not moving and not view.is_diffusion and not view.is_preference and not _better_elsewhere(view):
+        yield from _stuck_later(curve, accuracy)
     yield from _first_steps(view, curve)
     yield from _drifting(view, curve)
 
@@ -80,6 +82,17 @@ def _still(view: View, curve: Curve, accuracy: Curve | None) -> Iterator[Evidenc
         yield seen("loss-constant", text, curve.where(0), curve.median)
     yield seen("no-learning", text, curve.where(0), change, end=curve.step(-1))
     yield seen("stuck", text, curve.where(0), curve.median, end=curve.step(-1))
+
+
+def _stuck_later(curve: Curve, accuracy: Curve | None) -> Iterator[Evidence]:
+    """A small fall in the first tenth, then nothing for the rest of the run, and no score that shows a good model."""
+    if curve.n < 20 or curve.median <= 0.05 or (accuracy is not None and accuracy.end > 0.6):
+        return
+    level = curve.level(0.15, 1.0)
+    fall = (float(curve.v[0]) - level) / level
+    if 2 * FLAT < fall < 0.12 and curve.flat(0.15, 1.0, within=0.005):
+        text = f"{curve.name} falls by {fall:.0%} at first and then stays at {show(level)} for the rest of the run"
+        yield seen("stuck", text, curve.where(-1), level, cls="inferred", end=curve.step(-1))
 
 
 def _learned_at_first(curve: Curve, thirds: list[float]) -> bool:

@@ -15,6 +15,8 @@ DEAD_FOR = 0.25
 at the floor as too short (judgement)."""
 TOO_FAST = 1e-6
 """Fall in the first quarter of a run that no intended schedule makes; a judgement (1e-3 a step interval is common)."""
+TINY = 1e-6
+"""Supervised recipes use 1e-5 and more; a millionth is for preference and reinforcement stages (TRL's defaults)."""
 MIN_POINTS = 5
 
 
@@ -30,6 +32,9 @@ def find(view: View) -> Iterator[Evidence]:
             text = f"{curve.name} is 0 at all {curve.count} logged points"
             yield seen("lr-zero-throughout", text, curve.where(0), 0.0, end=curve.step(-1))
         return
+    if peak <= TINY and not view.is_rl and not view.is_preference and curve.n >= MIN_POINTS:
+        text = f"{curve.name} is never above {show(peak)}"
+        yield seen("lr-tiny", text, curve.where(int(curve.v.argmax())), peak, cls="circumstantial")
     yield from _first_zero(view, curve, peak)
     yield from _dies(view, curve, peak)
     yield from _seams(view, curve, peak)
