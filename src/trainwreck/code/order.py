@@ -101,6 +101,13 @@ class TrainingStep:
 
 def training_steps(project: Project) -> list[TrainingStep]:
     """Every training step of the program."""
+    if "training_steps" not in project.memo:
+        project.memo["training_steps"] = _training_steps(project)
+    steps: list[TrainingStep] = project.memo["training_steps"]
+    return steps
+
+
+def _training_steps(project: Project) -> list[TrainingStep]:
     found: dict[int, TrainingStep] = {}
     for call in project.calls("backward", "manual_backward"):
         if call.name == "backward" and call.receiver is None:
@@ -111,12 +118,11 @@ def training_steps(project: Project) -> list[TrainingStep]:
         step = found.setdefault(id(body), TrainingStep(call.scope, body, loop))
         step.backward.append(call)
     for step in found.values():
-        for name in ("step", "zero_grad"):
-            for call in project.calls(name):
-                if call.scope is step.scope and (
-                    step.loop is None or inside(project, call.node, call.scope, step.body)
-                ):
-                    _sort_in(project, step, call)
+        for call in project.calls_by_scope.get(step.scope, ()):
+            if call.name in ("step", "zero_grad") and (
+                step.loop is None or inside(project, call.node, call.scope, step.body)
+            ):
+                _sort_in(project, step, call)
     return list(found.values())
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from typing import Any
 
 from trainwreck.code.calls import Call, default_of, enclosing_class, last_name
-from trainwreck.code.scopes import Binding, FunctionNode, Path, Scope, Walked, walk
+from trainwreck.code.scopes import Binding, FunctionNode, Scope, Walked, walk
 from trainwreck.core.program import Program
 
 MAX_DEPTH = 12
@@ -56,6 +57,8 @@ class Project:
                 self.problems.append((path, "is nested too deeply to be analysed"))
         self._classes: dict[ast.AST, Scope | None] = {}
         self._callers: dict[Scope, list[Call]] = {}
+        self.memo: dict[str, Any] = {}
+        """Answers that cost a walk over everything, by the name of the question."""
 
     # ------------------------------------------------------------------ indexes
     @cached_property
@@ -78,6 +81,14 @@ class Project:
                 name = last_name(node.func)
                 if name:
                     table.setdefault(name, []).append(Call(node, scope))
+        return table
+
+    @cached_property
+    def calls_by_scope(self) -> Mapping[Scope, list[Call]]:
+        table: dict[Scope, list[Call]] = {}
+        for walked in self.walked.values():
+            for node, scope in walked.calls:
+                table.setdefault(scope, []).append(Call(node, scope))
         return table
 
     def calls(self, *names: str) -> Iterator[Call]:
@@ -294,7 +305,9 @@ class Project:
                     return found
             return None
         if binding.value is not None and binding.kind == "loop":
-            return self._element_class(binding.value, binding.path, binding.scope, depth + 1)
+            from trainwreck.code.elements import element_class
+
+            return element_class(self, binding.value, binding.path, binding.scope, depth + 1)
         if binding.value is None or binding.kind in ("append", "augment"):
             return None
         value = binding.value
@@ -304,33 +317,6 @@ class Project:
             else:
                 return None
         return self.class_of(value, binding.scope, depth + 1)
-
-    def _element_class(self, value: ast.expr, path: Path, scope: Scope, depth: int) -> Scope | None:
-        """The class of the elements of a list, ModuleList or the like."""
-        if depth > MAX_DEPTH:
-            return None
-        match value:
-            case ast.Call():
-                name, args = last_name(value.func), value.args
-                part = path[1] if len(path) > 1 else None
-                if name == "zip" and isinstance(part, int) and part < len(args):
-                    return self._element_class(args[part], path[:1], scope, depth + 1)
-                if name == "enumerate" and part == 1 and args:
-                    return self._element_class(args[0], path[:1], scope, depth + 1)
-                if name in ("ModuleList", "list", "tuple", "reversed", "Sequential") and args:
-                    inner = args[0]
-                    return self._element_class(inner, path[:1], scope, depth + 1)
-            case ast.ListComp() | ast.GeneratorExp():
-                return self.class_of(value.elt, scope, depth + 1)
-            case ast.List() | ast.Tuple() if value.elts:
-                return self.class_of(value.elts[0], scope, depth + 1)
-            case ast.Name() | ast.Attribute():
-                for binding in self.bindings(value, scope):
-                    if binding.value is not None and not binding.path and binding.kind == "assign":
-                        found = self._element_class(binding.value, path, binding.scope, depth + 1)
-                        if found is not None:
-                            return found
-        return None
 
     def _annotation(self, binding: Binding) -> ast.expr | None:
         if not isinstance(binding.scope.node, FunctionNode):

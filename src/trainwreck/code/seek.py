@@ -72,6 +72,12 @@ def loss_kind(project: Project, call: Call) -> set[str]:
 
 def losses(project: Project) -> Iterator[Call]:
     """Every call of a loss in the program."""
+    if "losses" not in project.memo:
+        project.memo["losses"] = list(_losses(project))
+    yield from project.memo["losses"]
+
+
+def _losses(project: Project) -> Iterator[Call]:
     for walked in project.walked.values():
         for node, scope in walked.calls:
             call = Call(node, scope)
