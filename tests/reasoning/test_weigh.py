@@ -33,7 +33,8 @@ def book(*modes: dict[str, Any], signs: dict[str, list[str]] | None = None) -> C
     needs = signs or {}
     names = {s["sign"] for m in modes for s in m["signs"]} | set(needs)
     table = {n: {"id": n, "meaning": n, "family": n, "needs": needs.get(n, [])} for n in names}
-    return Catalogue({"signs": table, "signatures": [], "rules": {}, "modes": {m["id"]: m for m in modes}})
+    asked = {"grad-norm": {"id": "grad-norm", "name": "the gradient norm"}}
+    return Catalogue({"needs": asked, "signs": table, "signatures": [], "rules": {}, "modes": {m["id"]: m for m in modes}})
 
 
 def seen(sign: str, cls: EvidenceClass = "direct", line: int = 1) -> Evidence:
@@ -98,7 +99,7 @@ def test_an_unproven_mode_stays_modest() -> None:
 def test_an_open_question_names_what_would_settle_it() -> None:
     known = book(mode("a", {"x": 3.2, "z": 2.0}), mode("b", {"x": 3.0}), signs={"z": ["grad-norm"]})
     missing = diagnose([seen("x")], known).missing
-    assert [m.artefact for m in missing] == ["grad-norm"]
+    assert [m.artefact for m in missing] == ["the gradient norm"]
     assert "a" in missing[0].why
 
 

@@ -35,11 +35,11 @@ def fingerprint(root: Path) -> str:
 
 
 def compile_tree(root: Path) -> dict[str, Any]:
-    """The whole catalogue: ``{"signs": {id: ...}, "signatures": [...], "modes": {id: ...}, "rules": {id: ...}}``.
+    """The whole catalogue: ``{"signs", "needs", "modes", "rules"}`` by id, and the list of ``"signatures"``.
 
     Raises CatalogueError for a file that is no TOML, an entry without id, or an id given twice.
     """
-    result: dict[str, Any] = {"signs": {}, "signatures": [], "modes": {}, "rules": {}}
+    result: dict[str, Any] = {"signs": {}, "needs": {}, "signatures": [], "modes": {}, "rules": {}}
     for path in files(root):
         where = path.relative_to(root).as_posix()
         try:
@@ -58,6 +58,8 @@ def compile_tree(root: Path) -> dict[str, Any]:
         elif part == "signs":
             for entry in data.get("sign", []):
                 _add(result["signs"], {"family": family, **entry}, where)
+            for entry in data.get("need", []):
+                _add(result["needs"], entry, where)
         else:
             result["signatures"] += [{"family": family, **entry} for entry in data.get("signature", [])]
     return result

@@ -142,10 +142,20 @@ def _missing(
             if meant is None or entry.sign in candidate.strengths or abs(entry.weight) < 1.0:
                 continue
             for need in meant.needs:
-                if need not in observed:
+                if need not in observed and _belongs_here(need, known, observed):
                     strength, reasons = wanted.get(need, (0.0, []))
                     side = "for" if entry.weight > 0 else "against"
                     reasons.append(f"{meant.meaning} would speak {side} {candidate.mode.id}")
                     wanted[need] = (strength + abs(entry.weight), reasons)
     ranked = sorted(wanted.items(), key=lambda item: (-item[1][0], item[0]))
-    return [Missing(need, "; ".join(dict.fromkeys(reasons[:2]))) for need, (_, reasons) in ranked[:4]]
+    names = known.raw("needs")
+    return [Missing(names[n]["name"], "; ".join(dict.fromkeys(reasons[:2]))) for n, (_, reasons) in ranked[:4]]
+
+
+def _belongs_here(need: str, known: Catalogue, observed: frozenset[str]) -> bool:
+    """True if asking for it makes sense: nobody needs the KL of a run that has no rewards."""
+    entry = known.raw("needs").get(need)
+    if entry is None:
+        return False
+    company = entry.get("beside", ())
+    return not company or not observed.isdisjoint(company)
