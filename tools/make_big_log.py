@@ -2,9 +2,9 @@
 
     python tools/make_big_log.py OUT [--megabytes 200] [--kind megatron|hf|prints|bar|prose]
 
-megatron: an iteration line with warnings of ranks between (about 570 bytes a step). hf: dictionaries behind progress bars.
-prints: short user prints with time stamps. bar: one line that is only carriage returns. prose: lines that are all different.
-Then: python tools/make_big_log.py --measure OUT reads it and prints seconds of CPU, the peak of memory, and the series.
+megatron: an iteration line, warnings of ranks between (about 430 bytes a step). hf: dictionaries behind progress
+bars. prints: short prints with time stamps. bar: one line that is only carriage returns. prose: lines that are all
+different. Then: python tools/make_big_log.py --measure OUT reads it and prints CPU seconds, peak memory and series.
 """
 
 from __future__ import annotations
@@ -24,14 +24,19 @@ def megatron(rng: random.Random) -> Iterator[str]:
         loss = 2 + 9 / (1 + step / 500) + rng.gauss(0, 0.02)
         rank = rng.randrange(64)
         yield (
-            f" [2025-03-0{1 + step // 100000 % 9} {step // 3600 % 24:02d}:{step // 60 % 60:02d}:{step % 60:02d}] iteration {step:8d}/ 9000000 | "
-            f"consumed samples: {step * 512:12d} | elapsed time per iteration (ms): {rng.uniform(900, 1100):.1f} | learning rate: "
-            f"{3e-4 / (1 + step / 1e5):.6E} | global batch size:   512 | lm loss: {loss:.6E} | loss scale: 1.0 | grad norm: "
+            f" [2025-03-0{1 + step // 100000 % 9} {step // 3600 % 24:02d}:{step // 60 % 60:02d}:{step % 60:02d}]"
+            f" iteration {step:8d}/ 9000000 | "
+            f"consumed samples: {step * 512:12d} | elapsed time per iteration (ms): {rng.uniform(900, 1100):.1f}"
+            f" | learning rate: "
+            f"{3e-4 / (1 + step / 1e5):.6E} | global batch size:   512 | lm loss: {loss:.6E} | loss scale: 1.0 |"
+            f" grad norm: "
             f"{rng.uniform(0.2, 0.9):.3f} | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
         )
-        yield f"[rank{rank}]:[W{step % 100:03d} socket.cpp:697] [c10d] The client socket has failed to connect to node ({rank}), retrying.\n"
+        yield (
+            f"[rank{rank}]:[W{step % 100:03d} socket.cpp:697] [c10d] The client socket failed to connect to ({rank}).\n"
+        )
         if step % 7 == 0:
-            yield "/opt/lib/python3.11/site-packages/torch/autograd/graph.py:825: UserWarning: something is deprecated and will go away\n"
+            yield "/opt/lib/python3.11/site-packages/torch/autograd/graph.py:825: UserWarning: this is deprecated.\n"
 
 
 def hf(rng: random.Random) -> Iterator[str]:
@@ -40,8 +45,10 @@ def hf(rng: random.Random) -> Iterator[str]:
         step += 10
         for part in range(10):
             at = step - 10 + part
-            yield f"\r{at % 100:3d}%|{'█' * (at % 10)}{' ' * (10 - at % 10)}| {at}/9000000 [{at // 60:02d}:{at % 60:02d}<99:59:59,  {rng.uniform(1, 2):.2f}it/s]"
-        yield f"{{'loss': {2 + 5 / (1 + step / 5e3) + rng.gauss(0, 0.05):.4f}, 'grad_norm': {rng.random():.6f}, 'learning_rate': {1e-4 / step:.4e}, 'epoch': {step / 9e5:.2f}}}\n"
+            full, clock, rate = at % 10, f"{at // 60:02d}:{at % 60:02d}", rng.uniform(1, 2)
+            yield f"\r{at % 100:3d}%|{'█' * full}{' ' * (10 - full)}| {at}/9000000 [{clock}<99:59:59,  {rate:.2f}it/s]"
+        loss, norm, rate = 2 + 5 / (1 + step / 5e3) + rng.gauss(0, 0.05), rng.random(), 1e-4 / step
+        yield f"{{'loss': {loss:.4f}, 'grad_norm': {norm:.6f}, 'lr': {rate:.4e}, 'epoch': {step / 9e5:.1f}}}\n"
 
 
 def prints(rng: random.Random) -> Iterator[str]:
@@ -49,7 +56,8 @@ def prints(rng: random.Random) -> Iterator[str]:
     while True:
         step += 1
         yield (
-            f"2025-03-01 {step // 3600 % 24:02d}:{step // 60 % 60:02d}:{step % 60:02d},{rng.randrange(1000):03d} - train - INFO - Step {step} | "
+            f"2025-03-01 {step // 3600 % 24:02d}:{step // 60 % 60:02d}:{step % 60:02d},{rng.randrange(1000):03d}"
+            f" - train - INFO - Step {step} | "
             f"Loss: {1 + 1 / step + rng.random() / 10:.4f} | LR: {1e-4:.2e} | time {rng.uniform(1, 2):.1f}ms\n"
         )
 
@@ -58,13 +66,21 @@ def bar(rng: random.Random) -> Iterator[str]:
     step = 0
     while True:
         step += 1
-        yield f"\r{step}it [{step // 60:02d}:{step % 60:02d},  {rng.uniform(1, 9):.2f}it/s, loss={1 + rng.random():.3f}]"
+        yield (
+            f"\r{step}it [{step // 60:02d}:{step % 60:02d},  {rng.uniform(1, 9):.2f}it/s, loss={1 + rng.random():.3f}]"
+        )
 
 
 def prose(rng: random.Random) -> Iterator[str]:
-    words = "the model answers with several tokens and then it goes on about nothing at all while step loss rate people write".split()
+    text = "the model answers with several tokens and then it goes on about nothing at all while step loss rate people"
+    words = text.split()
     while True:
-        yield " ".join(rng.choice(words) for _ in range(12)) + f" {rng.randrange(100)} " + " ".join(rng.choice(words) for _ in range(6)) + "\n"
+        yield (
+            " ".join(rng.choice(words) for _ in range(12))
+            + f" {rng.randrange(100)} "
+            + " ".join(rng.choice(words) for _ in range(6))
+            + "\n"
+        )
 
 
 KINDS = {"megatron": megatron, "hf": hf, "prints": prints, "bar": bar, "prose": prose}

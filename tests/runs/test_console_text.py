@@ -19,7 +19,10 @@ from trainwreck.runs.console.events import EVENTS, events_in
 from trainwreck.runs.readers import console
 
 STEPS = "".join(f"step {i * 10} loss {3 - i / 10:.3f} lr 1e-4\n" for i in range(8))
-TRACE = 'Traceback (most recent call last):\n  File "train.py", line 12, in <module>\n    loss = model(x)\nValueError: bad value 3\n'
+TRACE = (
+    'Traceback (most recent call last):\n  File "train.py", line 12, in <module>\n    loss = model(x)\nValue'
+    "Error: bad value 3\n"
+)
 
 
 def kinds(run: Run) -> list[str]:
@@ -29,21 +32,55 @@ def kinds(run: Run) -> list[str]:
 @pytest.mark.parametrize(
     ("end", "outcome", "kind"),
     [
-        ("slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***", "time-limit", "time-limit"),
-        ("slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO PREEMPTION ***", "killed", "preempted"),
-        ("slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO NODE FAILURE ***", "killed", "node-failure"),
+        (
+            "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO TIME LIMIT ***",
+            "time-limit",
+            "time-limit",
+        ),
+        (
+            "slurmstepd: error: *** STEP 12.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO PREEMPTION ***",
+            "killed",
+            "preempted",
+        ),
+        (
+            "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE TO NODE FAILURE ***",
+            "killed",
+            "node-failure",
+        ),
         ("slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2024-01-01T00:00:00 ***", "cancelled", "cancelled"),
-        ("\r 45%|####5     | 450/1000 [02:00<02:20,  3.9it/s]slurmstepd: error: *** JOB 9 ON x CANCELLED AT 2024-01-01T00:00:00 ***", "cancelled", "cancelled"),
-        ("slurmstepd: error: Detected 1 oom_kill event in StepId=9.batch. Some of the step tasks have been OOM Killed.", "killed", "host-oom-kill"),
+        (
+            "\r 45%|####5     | 450/1000 [02:00<02:20,  3.9it/s]slurmstepd: error: *** JOB 9 ON x CANCELLED AT 2"
+            "024-01-01T00:00:00 ***",
+            "cancelled",
+            "cancelled",
+        ),
+        (
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=9.batch. Some of the step tasks have been OO"
+            "M Killed.",
+            "killed",
+            "host-oom-kill",
+        ),
         ("srun: error: node1: task 3: Out Of Memory", "killed", "host-oom-kill"),
         ("[12345.678] Out of memory: Killed process 999 (python) total-vm:1kB", "killed", "host-oom-kill"),
-        ("TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited with exit code 140.", "time-limit", "time-limit"),
+        (
+            "TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited with exit code 140.",
+            "time-limit",
+            "time-limit",
+        ),
         ("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", "killed", "host-oom-kill"),
         ("Killed", "killed", "killed"),
         ("train.sh: line 3: 4711 Killed                  python train.py", "killed", "killed"),
         ("process exited with code 137", "killed", "killed"),
-        ("[2024-01-01 10:00:00,1] [ERROR] [launch.py:325:sigkill_handler] ['python'] exits with return code = -9", "crashed", "dist-child-failed"),
-        ("^CTraceback (most recent call last):\n  File \"a.py\", line 1, in <module>\nKeyboardInterrupt", "interrupted", "interrupted"),
+        (
+            "[2024-01-01 10:00:00,1] [ERROR] [launch.py:325:sigkill_handler] ['python'] exits with return code = -9",
+            "crashed",
+            "dist-child-failed",
+        ),
+        (
+            '^CTraceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyboardInterrupt',
+            "interrupted",
+            "interrupted",
+        ),
         (TRACE, "crashed", "traceback"),
         ("Segmentation fault (core dumped)", "crashed", "segmentation-fault"),
         ("Training completed. Do not forget to share your model", "completed", "completed"),
@@ -78,7 +115,10 @@ def test_nothing_inside_a_traceback_is_a_metric() -> None:
 
 def test_steps_that_begin_again_are_another_attempt() -> None:
     runs = read(STEPS + TRACE + STEPS)
-    assert [(r.attempt, r.of_attempts, r.outcome, len(r.series["loss"])) for r in runs] == [(1, 2, "crashed", 8), (2, 2, "unknown", 8)]
+    assert [(r.attempt, r.of_attempts, r.outcome, len(r.series["loss"])) for r in runs] == [
+        (1, 2, "crashed", 8),
+        (2, 2, "unknown", 8),
+    ]
 
 
 def test_folds_are_attempts() -> None:
@@ -96,7 +136,11 @@ def test_the_first_line_of_a_program_again_after_a_crash_is_another_attempt() ->
 
 
 def test_a_resume_is_a_seam_and_its_numbers_are_no_points() -> None:
-    text = STEPS + "resumed at step 70, test accuracy 0.88, lr 0.5\n" + "".join(f"step {s} loss 2.0 lr 1e-4\n" for s in (80, 90))
+    text = (
+        STEPS
+        + "resumed at step 70, test accuracy 0.88, lr 0.5\n"
+        + "".join(f"step {s} loss 2.0 lr 1e-4\n" for s in (80, 90))
+    )
     (run,) = read(text)
     assert list(run.seams) == [70]
     assert 0.5 not in run.series["lr"].values
@@ -105,7 +149,11 @@ def test_a_resume_is_a_seam_and_its_numbers_are_no_points() -> None:
 
 
 def test_a_resume_that_goes_back_keeps_what_was_before_it() -> None:
-    runs = read(STEPS + "Loading checkpoint, resuming from step 40\n" + "".join(f"step {s} loss 1.0 lr 1e-4\n" for s in (40, 50, 60)))
+    runs = read(
+        STEPS
+        + "Loading checkpoint, resuming from step 40\n"
+        + "".join(f"step {s} loss 1.0 lr 1e-4\n" for s in (40, 50, 60))
+    )
     assert [r.attempt for r in runs] == [1, 2]
     assert curve(runs[1], "loss") == [(0, 3.0), (10, 2.9), (20, 2.8), (30, 2.7), (40, 1.0), (50, 1.0), (60, 1.0)]
     assert list(runs[1].seams) == [40]
@@ -136,8 +184,10 @@ def test_one_name_per_step_and_per_epoch_is_two_series() -> None:
 
 def test_skipped_steps_are_events() -> None:
     text = STEPS + (
-        "[2024-05-01 10:00:00,123] [INFO] [loss_scaler.py:190:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: "
-        "65536, reducing to 32768\n2024 | WARNING | NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 64.0\n"
+        "[2024-05-01 10:00:00,123] [INFO] [loss_scaler.py:190:update_scale] [deepspeed] OVERFLOW! Rank 0 Skippin"
+        "g step. Attempted loss scale: "
+        "65536, reducing to 32768\n2024 | WARNING | NOTE: gradient overflow detected, ignoring gradient, setting"
+        " loss scale to: 64.0\n"
         "The grad norm is nan. Skipping updating the model.\nFloatingPointError: Minimum loss scale reached (0.0001).\n"
     )
     (run,) = read(text)
@@ -173,8 +223,10 @@ def test_every_kind_stands_in_the_table_of_the_module() -> None:
 
 def test_settings_with_their_lines() -> None:
     text = (
-        "Namespace(lr=0.001, batch_size=32, optimizer='adamw', fp16=True, resume=None)\n30259 characters, vocabulary 41, uniform loss 3.714\n"
-        "trainable parameters: 9,557\n***** Running training *****\n  Num examples = 480\n  Num Epochs = 3\n  weight_decay ..... 0.1\n"
+        "Namespace(lr=0.001, batch_size=32, optimizer='adamw', fp16=True, resume=None)\n30259 characters, vocabu"
+        "lary 41, uniform loss 3.714\n"
+        "trainable parameters: 9,557\n***** Running training *****\n  Num examples = 480\n  Num Epochs = 3\n  we"
+        "ight_decay ..... 0.1\n"
         "Using 16bit Automatic Mixed Precision (AMP)\n"
     )
     (run,) = read(text + STEPS)
@@ -190,13 +242,24 @@ def test_settings_with_their_lines() -> None:
     assert told["precision"][1] == 8
 
 
-PIP = "Collecting torch==2.1.0\n  Downloading torch-2.1.0-cp311-manylinux1_x86_64.whl (670.2 MB)\n     ━━━━━━━━━━━━━━━━ 670.2/670.2 MB 3.1 MB/s eta 0:00:00\nSuccessfully installed torch-2.1.0\n"
-SMI = (
-    "+-----------------------------------------------------------------------------+\n| NVIDIA-SMI 525.60.13    Driver Version: 525.60.13    CUDA Version: 12.0     |\n"
-    "|   0  NVIDIA A100 80G...  On   | 00000000:01:00.0 Off |                    0 |\n| N/A   34C    P0    52W / 400W |      0MiB / 81920MiB |      0%      Default |\n"
+PIP = (
+    "Collecting torch==2.1.0\n  Downloading torch-2.1.0-cp311-manylinux1_x86_64.whl (670.2 MB)\n     ━━━━━━━━━"
+    "━━━━━━━ 670.2/670.2 MB 3.1 MB/s eta 0:00:00\nSuccessfully installed torch-2.1.0\n"
 )
-CODE = 'import torch\n\ndef train(model, step=0, loss=0.0):\n    lr = 0.003\n    loss = 0.5\n    epoch = 3\n    for step in range(10):\n        print(f"step {step} loss {loss:.3f}")\n'
-ENV = "torch 2.1.0\nCUDA 12.1\nPython 3.11.4\nLD_LIBRARY_PATH=/usr/lib:/opt/2\n2024-01-01 10:00:00 server started on port 8080\n"
+SMI = (
+    "+-----------------------------------------------------------------------------+\n| NVIDIA-SMI 525.60.13    "
+    "Driver Version: 525.60.13    CUDA Version: 12.0     |\n"
+    "|   0  NVIDIA A100 80G...  On   | 00000000:01:00.0 Off |                    0 |\n| N/A   34C    P0    52W /"
+    " 400W |      0MiB / 81920MiB |      0%      Default |\n"
+)
+CODE = (
+    "import torch\n\ndef train(model, step=0, loss=0.0):\n    lr = 0.003\n    loss = 0.5\n    epoch = 3\n    "
+    'for step in range(10):\n        print(f"step {step} loss {loss:.3f}")\n'
+)
+ENV = (
+    "torch 2.1.0\nCUDA 12.1\nPython 3.11.4\nLD_LIBRARY_PATH=/usr/lib:/opt/2\n2024-01-01 10:00:00 server starte"
+    "d on port 8080\n"
+)
 
 
 @pytest.mark.parametrize("text", [PIP, SMI, CODE, ENV, "", "\n\n", "hello world 3\n", "The loss of 3 ships in 1912\n"])
@@ -204,7 +267,10 @@ def test_what_is_no_training_gives_no_run(text: str) -> None:
     assert read(text) == []
 
 
-@pytest.mark.parametrize("name", ["train.py", "README.md", "config.json", "conf.yaml", "run.sh", "requirements.txt", "Dockerfile", "data.csv"])
+@pytest.mark.parametrize(
+    "name",
+    ["train.py", "README.md", "config.json", "conf.yaml", "run.sh", "requirements.txt", "Dockerfile", "data.csv"],
+)
 def test_files_that_are_no_console_text_are_left_to_others(name: str) -> None:
     assert not console.sniff(from_bytes(name, b"epoch 1 loss 0.5\n"))
 
@@ -230,19 +296,28 @@ LINES = [line for text, _ in CASES.values() for line in text.splitlines(keepends
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.sampled_from(LINES), max_size=30), st.integers(0, 2**32), st.sampled_from(["utf-8", "utf-16", "latin-1"]))
+@given(
+    st.lists(st.sampled_from(LINES), max_size=30),
+    st.integers(0, 2**32),
+    st.sampled_from(["utf-8", "utf-16", "latin-1"]),
+)
 def test_no_mutated_log_raises(lines: list[str], seed: int, encoding: str) -> None:
     rng = random.Random(seed)
     text = list("".join(lines))
     for _ in range(min(len(text), 20)):
         at = rng.randrange(len(text))
-        text[at] = rng.choice(["", "\r", "\n", "\x00", "\x1b[0m", "nan", "|", "[", "(", "{", "'", "9" * 30, "-", "e", ",", ".", "%|"])
+        text[at] = rng.choice(
+            ["", "\r", "\n", "\x00", "\x1b[0m", "nan", "|", "[", "(", "{", "'", "9" * 30, "-", "e", ",", ".", "%|"]
+        )
     for run in console.read(from_bytes("x", "".join(text).encode(encoding, "replace"))):
         for series in run.series.values():
             assert len(series.steps) == len(series.values) == len(series.lines or series.values)
 
 
-@pytest.mark.parametrize("piece", ["[", "(", "1 ", "1:", "a ", "|", "- ", "loss ", "1/", "nan ", "=", "{'", ".", "epoch ", "\r1", "x" * 50 + " "])
+@pytest.mark.parametrize(
+    "piece",
+    ["[", "(", "1 ", "1:", "a ", "|", "- ", "loss ", "1/", "nan ", "=", "{'", ".", "epoch ", "\r1", "x" * 50 + " "],
+)
 def test_long_lines_of_one_kind_take_no_time(piece: str) -> None:
     before = time.process_time()
     read((piece * (60_000 // len(piece)) + "\n") * 3)
@@ -268,7 +343,9 @@ class _Endless:
 
 
 def test_a_bar_without_line_feeds_is_read_in_bounded_memory() -> None:
-    unit = b"".join(b"\r%3d%%|####      | %d/1000 [00:10<00:10,  3.90it/s, loss=1.25]" % (i // 10, i) for i in range(1000))
+    unit = b"".join(
+        b"\r%3d%%|####      | %d/1000 [00:10<00:10,  3.90it/s, loss=1.25]" % (i // 10, i) for i in range(1000)
+    )
     source = Source("bar", lambda: _Endless(unit, 8 << 20), unit[:65536], None)  # type: ignore[arg-type,return-value]
     tracemalloc.start()
     runs = console.read(source)

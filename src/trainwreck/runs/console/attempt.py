@@ -14,7 +14,12 @@ FORMAT = "console"
 _ORDER = {rule.kind: place for place, rule in enumerate(EVENTS)}
 _OUTCOMES: dict[str, Outcome] = {rule.kind: rule.outcome for rule in EVENTS if rule.outcome is not None}
 _GOOD = ("completed", "clean-exit")
-_TELLING = frozenset(kind for kind in _OUTCOMES if kind not in _GOOD) | {"traceback", "overflow-skip", "min-loss-scale", "nonfinite-skip"}
+_TELLING = frozenset(kind for kind in _OUTCOMES if kind not in _GOOD) | {
+    "traceback",
+    "overflow-skip",
+    "min-loss-scale",
+    "nonfinite-skip",
+}
 
 
 @dataclass
@@ -45,7 +50,15 @@ class Attempt:
             del self.events[oldest]
         self.events.append(event)
         self.ends[event.kind] = line
-        if event.kind in ("nonzero-exit", "clean-exit", "killed", "terminated", "aborted", "segmentation-fault", "dist-child-failed"):
+        if event.kind in (
+            "nonzero-exit",
+            "clean-exit",
+            "killed",
+            "terminated",
+            "aborted",
+            "segmentation-fault",
+            "dist-child-failed",
+        ):
             code = event.value
             if isinstance(code, float) and math.isfinite(code) and abs(code) < 100_000:
                 self.exit_code = int(code)
@@ -57,7 +70,11 @@ class Attempt:
 
     def outcome(self) -> Outcome:
         """How it ended: what was said after the last point; else whether the planned length was reached."""
-        late = [kind for kind, line in self.ends.items() if line >= self.last_line or (kind in _GOOD and line >= self.train_line)]
+        late = [
+            kind
+            for kind, line in self.ends.items()
+            if line >= self.last_line or (kind in _GOOD and line >= self.train_line)
+        ]
         bad = sorted((k for k in late if k in _OUTCOMES and k not in _GOOD), key=_ORDER.__getitem__)
         finished = max((self.ends.get(k, 0) for k in _GOOD), default=0)
         if bad and self.ends[bad[0]] >= min(finished or self.ends[bad[0]], self.ends[bad[0]]):
@@ -78,7 +95,9 @@ class Attempt:
 
     def last(self) -> float | None:
         unit = self.unit()
-        steps = [c.steps[-1] for (n, u), c in self.store.columns.items() if u == unit and len(c) and not n.startswith(FINAL)]
+        steps = [
+            c.steps[-1] for (n, u), c in self.store.columns.items() if u == unit and len(c) and not n.startswith(FINAL)
+        ]
         return max(steps) if steps else None
 
     def planned(self) -> float | None:

@@ -1,7 +1,8 @@
 """One axis from the counters of the lines, and where a run starts anew.
 
-A step that goes back is one of three things: the step within an epoch began again (the epoch went on), the run began anew (another
-attempt, fold or stage), or it was resumed from a checkpoint. Lines of several ranks that arrive out of order are none of these.
+A step that goes back is one of three things: the step within an epoch began again (the epoch went on), the run began
+anew (another attempt, fold or stage), or it was resumed from a checkpoint. Lines of several ranks that arrive out of
+order are none of these.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ Turn = Literal["", "restart", "resume"]
 MIN_POINTS = 3
 """Fewer lines than this cannot be told from ranks that print out of order."""
 JITTER = 3.0
-"""Steps back of up to this many print intervals are lines out of order unless something announced a resume; a judgement."""
+"""Steps back of up to this many print intervals are lines out of order unless something announced a resume; a
+judgement."""
 
 
 @dataclass(slots=True)
@@ -71,8 +73,8 @@ class Clock:
         judge: bool = True,
         within: bool = False,
     ) -> tuple[float, Turn]:
-        """A line that tells a step. Returns its place on the axis and what happened. ``within``: step and total are known to
-        count inside of the epoch."""
+        """A line that tells a step. Returns its place on the axis and what happened. ``within``: step and total are
+        known to count inside of the epoch."""
         state = self._family(family)
         if within and state.raw is None and total is not None:
             state.within, state.per_epoch = True, total
@@ -112,7 +114,8 @@ class Clock:
 
     @staticmethod
     def _length(state: Family) -> float:
-        """Steps of an epoch as far as the prints tell: one interval past the last, unless the first stood one interval in."""
+        """Steps of an epoch as far as the prints tell: one interval past the last, unless the first stood one
+        interval in."""
         gap = state.gap or 1.0
         return state.top if state.lowest == gap and state.count > 1 else state.top + gap
 

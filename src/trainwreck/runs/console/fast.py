@@ -51,5 +51,9 @@ class Fast:
 
 def _literal(text: str) -> str:
     """``text`` as a pattern; runs of blanks and pictures of progress bars may be of any length."""
-    pieces = (" +" if piece.isspace() and "\t" not in piece else re.escape(piece) for piece in re.split(r"( +)", text) if piece)
+    pieces = (
+        " +" if piece.isspace() and "\t" not in piece else re.escape(piece)
+        for piece in re.split(r"( +)", text)
+        if piece
+    )
     return "".join(pieces).replace(r"%\|\|", r"%\|[^|]*\|")

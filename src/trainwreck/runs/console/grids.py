@@ -80,7 +80,9 @@ class Grids:
         if first.lower() == "class":
             counts = ("images", "instances", "labels")
             if cells[first].lower() == "all":
-                self._placer.put({f"val/{k}": v for k, v in values.items() if k.lower() not in counts}, self._placer.context, line)
+                self._placer.put(
+                    {f"val/{k}": v for k, v in values.items() if k.lower() not in counts}, self._placer.context, line
+                )
             return True
         counter, _, total = cells[first].partition("/")
         if not counter.strip().isdigit():

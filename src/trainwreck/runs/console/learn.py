@@ -1,7 +1,7 @@
 """Decide, once per shape of line, which of its numbers are steps, totals and metrics.
 
-The skeleton of a line is its words with ``N`` for each number. Where a step stands is told by ``ANCHORS`` (line grammars as
-data: groups are numbers of the skeleton); every other number that has a name before it is a metric.
+The skeleton of a line is its words with ``N`` for each number. Where a step stands is told by ``ANCHORS`` (line
+grammars as data: groups are numbers of the skeleton); every other number that has a name before it is a metric.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from trainwreck.runs.console import words as w
+from trainwreck.runs.console.grammars import ANCHORS, TIMES, TOTAL
+from trainwreck.runs.console.names import bare_name, canonical, counter_rank, key_of, phase_of
 from trainwreck.runs.console.objective import UNNAMED
 from trainwreck.runs.console.text import prefix_numbers
 
@@ -29,11 +31,11 @@ class Point(NamedTuple):
 class Plan:
     """What the numbers of a line of this shape are. Indices count the numbers of the whole line; None: not there.
 
-    ``step``/``epoch`` with their totals; ``key`` names the counter; ``points`` are the metrics. ``bar``: the counter is a
-    progress bar. ``lead``: the step is a bare number at the start, to be believed only if it keeps rising. ``summary``: a closing
-    line. ``aside``: a line that tells something beside the curve. ``phase``: "", "val" or "test". ``evaluated``: all of its metrics are of a validation. ``ratios``: metrics printed as a part of a number (correct/all) and that
-    number. ``label``: other words that
-    open the line and tell it from similar ones.
+    ``step``/``epoch`` with their totals; ``key`` names the counter; ``points`` are the metrics. ``bar``: the counter
+    is a progress bar. ``lead``: the step is a bare number at the start, to be believed only if it keeps rising.
+    ``summary``: a closing line. ``aside``: a line that tells something beside the curve. ``phase``: "", "val" or
+    "test". ``evaluated``: all of its metrics are of a validation. ``ratios``: metrics printed as a part of a number
+    (correct/all) and that number. ``label``: other words that open the line and tell it from similar ones.
     """
 
     points: tuple[Point, ...] = ()
@@ -67,50 +69,9 @@ class Plan:
         return not (self.step is None and self.epoch is None and self.fixed_step is None and self.fixed_epoch is None)
 
 
-_W = r"[\s:=#\[(]{0,6}"
-_OF = r"\s*(?:/|of|out of)\s*"
-
-
-def _anchor(pattern: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    return re.compile(pattern.replace("N", N).replace(" ", r"\s*"), flags)
-
-
-ANCHORS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("bracket", _anchor(r"^\W{0,4}\[ (?P<epoch>N) /(?P<epoch_total>N) [,;|:]? (?:iter|step|batch)?:? (?P<step>N) (?:/(?P<step_total>N) )?\]")),
-    ("bracket", _anchor(r"^\W{0,4}\[ (?P<epoch>N) /(?P<epoch_total>N) \] \[ (?P<step>N) /(?P<step_total>N) \]")),
-    ("bracket", _anchor(r"^\W{0,4}\[ (?P<epoch>N) [,:|] (?P<step>N) (?:/(?P<step_total>N) )?\]")),
-    ("tune", _anchor(r"^ (?P<epoch>N)\|(?P<step>N)\|(?=[a-z])")),
-    ("bar", _anchor(r"(?:epoch|ep)[\s:=\[]*(?P<epoch>N) (?:/(?P<epoch_total>N))?[\s\]:]*N%\|\| (?P<step>N)[kKM]?/(?P<step_total>N)")),
-    ("bar", _anchor(r"N%\|\| (?P<step>N)[kKM]?/(?P<step_total>N)")),
-    ("bar", _anchor(r"(?<![\w.])(?P<step>N)it \[N:")),
-    ("keras", _anchor(r"^[\s\b]*(?P<step>N) /(?:(?P<step_total>N)|unknown) (?:\[[=>.\-]*\]|[━╸╺\-]+|(?= -? N(?:ms|s|us)))")),
-    ("espnet", _anchor(r"(?P<epoch>N)epoch:\w+:N - (?P<step>N) batch:")),
-    ("espnet", _anchor(r"(?P<epoch>N)epoch(?: results)?:")),
-    ("mmcv", _anchor(r"\bepoch (?:\((?:train|val|test)\))? \[ (?P<epoch>N) \] \[ (?P<step>N) /(?P<step_total>N) ")),
-    ("mmcv", _anchor(r"\biter (?:\((?:train|val|test)\))? \[ (?P<step>N) /(?P<step_total>N) \]")),
-    ("eval-progress", _anchor(r"^\W{0,4}(?:test|val|valid|validation|eval|evaluation) ?[:\s] [\[(] (?P<step>N) /(?P<step_total>N)")),
-    ("boosting", _anchor(r"^\[(?P<step>N)\]\s+(?=[\w\-']+)")),
-    ("imagenet", _anchor(r"\b(?:epoch|train|test|val|valid)\w* ?: \[? (?P<epoch>N) \]? (?:/(?P<epoch_total>N) \]?)? [\[(] (?P<step>N) /(?P<step_total>N) ")),
-    ("composer", _anchor(r"\[(?P<key>batch|ba|step|iter|epoch|ep|sample)=(?P<step>N)/(?P<step_total>N)\]")),
-)
-"""Counters that a structure tells. ``N`` is a number, a blank any white space. Asked in order, before the named counters."""
-
-_TOTAL = re.compile(r"^\s*\]?\s*(?:/|of\b|out of\b)\s*$")
-_TIMES = tuple(
-    re.compile(p.replace("N", N))
-    for p in (
-        r"N:N:N(?:[.,]N)?", r"N:N<N:N(?::N)?", r"N:N<\?", r"\[N:N(?::N)?", r"<N:N(?::N)?", r"(?<![\w:\[])N:N(?![\w:.\]])",
-        r"N\s?(?:it/s|s/it|ms/step|s/step|us/step|s/epoch|ms/batch)", r"(?:eta|elapsed|remaining)\W*N(?:\W?N){0,3}", r"N days?,?", r"N%\|\|",
-        r"\(\s*N\s*%\s*\)", r"\(N/N\)(?=\s*$)", r"\bN-N-N\b", r"-\s+N(?:ms|s|us)(?=\s)", r"\(N s\)", r"\d\d?-\d\d[ T]N",
-    )
-)  # fmt: skip
-"""Times, rates and percentages of progress: numbers that are no metric of the model."""
-
 _FIXED = re.compile(r"(?<![a-z])(?P<kind>epoch|ep|step|iter|iteration)[_\-#]?0*(?P<at>\d{1,9})(?![\w.])", re.IGNORECASE)
 _LEAD = re.compile(rf"^\W{{0,6}}{N}[:,.|]?\s+\(?[^\W\d]")
 _NAMELESS = re.compile(rf"^\W{{0,3}}(?P<name>[A-Za-z][\w\-]{{0,30}})\W{{1,4}}{N}[\s:,|]+{N}\s*$")
-_STEP_RANK = {key: place for place, key in enumerate(w.STEP_KEYS)}
-_EPOCH_RANK = {key: place for place, key in enumerate(w.EPOCH_KEYS)}
 
 
 def learn(tokens: list[str]) -> Plan | None:
@@ -124,7 +85,7 @@ def learn(tokens: list[str]) -> Plan | None:
     plan = Plan()
     used: set[int] = set()
     end = _structure(skeleton, skip, plan, used)
-    for pattern in _TIMES:
+    for pattern in TIMES:
         for match in pattern.finditer(skeleton):
             first = skip + skeleton.count(N, 0, match.start())
             span = set(range(first, first + match.group().count(N)))
@@ -137,8 +98,15 @@ def learn(tokens: list[str]) -> Plan | None:
     lead_words = skeleton.split(N, 1)[0] if end == 0 else skeleton[:end].split(N, 1)[0]
     plan.quoted = bool(re.search(r"""["'][\w/ .@-]+["']\s*:""", message))
     head = skeleton[: skeleton.find(N) if N in skeleton else None]
-    plan.summary = bool(w.SUMMARY.search(head) and not (plan.step is not None and not w.SUMMARY.match(head.strip(" =*-#>:.")))) and not plan.bar
-    if plan.epoch is not None and re.search(r"\bend\b|\bdone\b|\bfinished\b", head, re.IGNORECASE) and "epoch" in skeleton.lower():
+    plan.summary = (
+        bool(w.SUMMARY.search(head) and not (plan.step is not None and not w.SUMMARY.match(head.strip(" =*-#>:."))))
+        and not plan.bar
+    )
+    if (
+        plan.epoch is not None
+        and re.search(r"\bend\b|\bdone\b|\bfinished\b", head, re.IGNORECASE)
+        and "epoch" in skeleton.lower()
+    ):
         plan.summary = False
     plan.aside = bool(w.ASIDE.search(head)) and not plan.quoted and not plan.bar
     _points(plan, named, used, frags, lead_words, skeleton)
@@ -148,12 +116,16 @@ def learn(tokens: list[str]) -> Plan | None:
 
 
 def _bare_counter(skeleton: str) -> bool:
-    """True if a line without metrics is little more than its counter, as a heading is ("Epoch 3/10", "[batch=10/500]:")."""
+    """True if a line without metrics is little more than its counter, as a heading is ("Epoch 3/10",
+    "[batch=10/500]:")."""
     letters = _COUNTER_WORDS.sub("", skeleton)
     return len(re.sub(r"[^A-Za-z]", "", letters)) <= 12
 
 
-_COUNTER_WORDS = re.compile(rf"\b(?:epochs?|steps?|iter\w*|batch|{w.TRAIN_WORDS}|{w.EVAL_WORDS}|{w.TEST_WORDS}|of|start\w*|begin\w*)\b", re.IGNORECASE)
+_COUNTER_WORDS = re.compile(
+    rf"\b(?:epochs?|steps?|iter\w*|batch|{w.TRAIN_WORDS}|{w.EVAL_WORDS}|{w.TEST_WORDS}|of|start\w*|begin\w*)\b",
+    re.IGNORECASE,
+)
 
 
 def _message_skeleton(tokens: list[str], skip: int, message: str) -> str:
@@ -217,72 +189,11 @@ def _named(frags: list[str], numbers: list[str], skip: int, skeleton: str, used:
     return found
 
 
-def key_of(before: str) -> tuple[str, bool] | None:
-    """The name that ends ``before`` and whether a separator says that it is one; None if there is none."""
-    text = w.WRAP.sub("", before[-240:])
-    norm = _NORM.search(text)
-    if norm is not None:
-        return norm.group(1), False
-    separator = w.SEPARATOR.search(text)
-    if separator is None:
-        return None
-    explicit = separator.group("explicit") is not None
-    text = text[: separator.start()]
-    if explicit and text.endswith(("'", '"')):
-        quote = text[-1]
-        start = text.rfind(quote, 0, -1)
-        key = text[start + 1 : -1].strip()
-        return (key, True) if start >= 0 and key and key[0].isalpha() and len(key) <= 100 else None
-    key = w.SEGMENT.split(text)[-1].strip(" -*>#=~.<…!?·")
-    if key[:1] == "(" and key[1:].lower() in _ASIDES:
-        return None
-    key = key.lstrip("([{<") if key.count("(") + key.count("[") > key.count(")") + key.count("]") else key
-    key = _FRONT.sub("", key).strip()
-    if len(key.split()) > 3 and not explicit and _counter_rank(key.split()[-1]):
-        key = key.split()[-1]
-    if not key or len(key) > 60 or not w.KEY.match(key):
-        return None
-    if len(key.split()) > (6 if explicit else 3):
-        return None
-    if (key.count("(") != key.count(")") or key.count("[") != key.count("]")):
-        return None
-    if _bare(key.split()[-1]) in _STOP:
-        return None
-    return key, explicit
-
-
-_NORM = re.compile(r"(?<![\w|])(\|\w+\|)\s*$")
-_ASIDES = frozenset({"avg", "mean", "smoothed", "best", "ema", "running", "max", "min", "std", "was", "smooth", "average", "median", "±"})
-_FRONT = re.compile(r"^(?:[^\w|%(λ]+|(?:rank|epoch|step|iter|ep)[_\-#]?\d+[\s:,|\-]*)+", re.IGNORECASE)
-_STOP = frozenset({"from", "to", "than", "in", "at", "for", "and", "or", "by", "of", "with", "after", "the", "a", "is", "was", "on", "using"})
-
-
-def _bare(key: str) -> str:
-    """``key`` as the tables of counters write it."""
-    return re.sub(r"[_ ]+", " ", key.strip().lower().removeprefix("train/").removeprefix("trainer/")).strip()
-
-
-_STEPS = {_bare(k): place for k, place in _STEP_RANK.items()}
-_EPOCHS = {_bare(k): place for k, place in _EPOCH_RANK.items()}
-
-
-def _counter_rank(key: str) -> tuple[str, int] | None:
-    """("step" or "epoch", rank) if ``key`` names a counter. Of several words the last counts ("saved at step")."""
-    bare = _bare(key)
-    last = bare.rsplit(" ", 1)[-1].rsplit("/", 1)[-1].rsplit("[", 1)[-1].rsplit("(", 1)[-1]
-    for kind, table in (("step", _STEPS), ("epoch", _EPOCHS)):
-        if bare in table:
-            return kind, table[bare]
-        if last in table and len(last) > 2 and not re.search(r"\b(?:per|of|number|num|max|total|warmup|best|every|log)\b", bare):
-            return kind, table[last]
-    return None
-
-
 def _counters(plan: Plan, named: list[_Named], frags: list[str], used: set[int], numbers: list[str]) -> None:
     """Fill the counters that are named, the most global ones, and mark them and their totals as used."""
     best: dict[str, tuple[int, int]] = {}
     for item in named:
-        found = _counter_rank(item.key)
+        found = counter_rank(item.key)
         if found is None or not (_whole(numbers[item.at], found[0]) or item.scale >= 1e3):
             continue
         if len(item.key) == 1 and not (item.explicit and item.at == named[0].at):
@@ -295,9 +206,9 @@ def _counters(plan: Plan, named: list[_Named], frags: list[str], used: set[int],
             best[kind] = (rank, item.at)
             if kind == "step":
                 plan.step_scale = item.scale
-                plan.key = plan.key or _canonical(item.key)
+                plan.key = plan.key or canonical(item.key)
     for kind, (_, index) in best.items():
-        total = index + 1 if index + 1 < len(numbers) and _TOTAL.match(frags[index + 1]) else None
+        total = index + 1 if index + 1 < len(numbers) and TOTAL.match(frags[index + 1]) else None
         if kind == "step":
             plan.step, plan.step_total = index, total
         else:
@@ -307,15 +218,13 @@ def _counters(plan: Plan, named: list[_Named], frags: list[str], used: set[int],
     if plan.epoch is not None and plan.step is None:
         index = (plan.epoch_total or plan.epoch) + 1
         # "Epoch: 3 [640/60000 (1%)]": the bracket after an epoch is a place inside of it.
-        if index + 1 < len(numbers) and re.match(r"^\s*\]?\s*[\[(]\s*$", frags[index]) and _TOTAL.match(frags[index + 1]):
+        if (
+            index + 1 < len(numbers)
+            and re.match(r"^\s*\]?\s*[\[(]\s*$", frags[index])
+            and TOTAL.match(frags[index + 1])
+        ):
             plan.step, plan.step_total = index, index + 1
             used |= {index, index + 1}
-
-
-def _canonical(key: str) -> str:
-    """The counter that ``key`` names, so that "saved at step" and "step" are one."""
-    bare = _bare(key)
-    return bare if bare in _STEPS or bare in _EPOCHS else bare.rsplit(" ", 1)[-1]
 
 
 def _whole(number: str, kind: str) -> bool:
@@ -325,7 +234,8 @@ def _whole(number: str, kind: str) -> bool:
 
 
 def _fixed(plan: Plan, message: str) -> None:
-    """Counters glued to their word ("epoch12", "step_300"): digits of the words, the same for all lines of this shape."""
+    """Counters glued to their word ("epoch12", "step_300"): digits of the words, the same for all lines of this
+    shape."""
     if plan.anchored:
         return
     match = _FIXED.search(message)
@@ -342,29 +252,30 @@ def _lead(plan: Plan, skeleton: str, skip: int, numbers: list[str], used: set[in
     if plan.anchored or skip >= len(numbers):
         return
     nameless = _NAMELESS.match(skeleton)
-    if nameless is not None and numbers[skip].isdigit() and not numbers[skip + 1].isdigit() and skip not in {n.at for n in named[1:]}:
+    if (
+        nameless is not None
+        and numbers[skip].isdigit()
+        and not numbers[skip + 1].isdigit()
+        and skip not in {n.at for n in named[1:]}
+    ):
         plan.step, plan.lead, plan.key = skip, True, "lead"
         plan.label = nameless.group("name")
         plan.points = (Point(skip + 1, nameless.group("name") + UNNAMED, 1.0),)
         used |= {skip, skip + 1}
-    elif _LEAD.match(skeleton) and numbers[skip].isdigit() and len(numbers) > skip + 1 and skip not in used and not re.search(r"[,;].", skeleton.split(N)[1].lstrip(", ")):
+    elif (
+        _LEAD.match(skeleton)
+        and numbers[skip].isdigit()
+        and len(numbers) > skip + 1
+        and skip not in used
+        and not re.search(r"[,;].", skeleton.split(N)[1].lstrip(", "))
+    ):
         plan.step, plan.lead, plan.key = skip, True, "lead"
         used.add(skip)
 
 
-def phase_of(text: str) -> str:
-    """"val", "test" or "train" if ``text`` ends in such words, the last of them; else ""."""
-    last = None
-    for match in w.PHASE.finditer(text):
-        last = match
-    if last is None:
-        return ""
-    return str(last.lastgroup)
-
-
 _PART = re.compile(r"acc|correct|hits?$|recall|precision", re.IGNORECASE)
-_JUNK = frozenset(_bare(k) for k in w.JUNK_KEYS)
-_WEAK_JUNK = frozenset(_bare(k) for k in w.WEAK_JUNK_KEYS)
+_JUNK = frozenset(bare_name(k) for k in w.JUNK_KEYS)
+_WEAK_JUNK = frozenset(bare_name(k) for k in w.WEAK_JUNK_KEYS)
 _SUMMARY_FRONT = re.compile(rf"^(?:{w.SUMMARY.pattern}[\s:\-]*)+", re.IGNORECASE)
 
 
@@ -379,7 +290,7 @@ def _points(plan: Plan, named: list[_Named], used: set[int], frags: list[str], l
         cut = item.before.rfind(key)
         told = phase_of(item.before[:cut]) if cut > 0 and item.before is not named[0].before else ""
         phase = told or phase
-        if item.at in used or _bare(key) in _JUNK or (_bare(key) in _WEAK_JUNK and not item.explicit):
+        if item.at in used or bare_name(key) in _JUNK or (bare_name(key) in _WEAK_JUNK and not item.explicit):
             continue
         if plan.summary:
             key = _SUMMARY_FRONT.sub("", key) or key
@@ -395,15 +306,26 @@ def _points(plan: Plan, named: list[_Named], used: set[int], frags: list[str], l
         if name in seen:
             continue
         seen.add(name)
-        if _PART.search(key) and item.at + 1 < len(frags) - 1 and _TOTAL.match(frags[item.at + 1]):
+        if _PART.search(key) and item.at + 1 < len(frags) - 1 and TOTAL.match(frags[item.at + 1]):
             ratios.append((name, item.at + 1))
         points.append(Point(item.at, name, item.scale))
-    plan.phase = phase if phase in ("val", "test") and all(re.match(r"val|test|dev|eval", p.name, re.I) for p in points) else ""
+    plan.phase = (
+        phase if phase in ("val", "test") and all(re.match(r"val|test|dev|eval", p.name, re.I) for p in points) else ""
+    )
     plan.points, plan.ratios = tuple(points), tuple(ratios)
     plan.evaluated = bool(points) and all(w.EVALUATED.match(p.name) for p in points)
     label = re.sub(r"[^\w ]+", " ", lead_words).strip().lower()
-    words = [x for x in label.split() if not w.PHASE.fullmatch(x) and x != "train_inner" and _counter_rank(x) is None and not x.isdigit()]
-    if not plan.label and plan.anchored and 0 < len(words) <= 2 and not (points and points[0].name.lower().startswith(words[0])):
+    words = [
+        x
+        for x in label.split()
+        if not w.PHASE.fullmatch(x) and x != "train_inner" and counter_rank(x) is None and not x.isdigit()
+    ]
+    if (
+        not plan.label
+        and plan.anchored
+        and 0 < len(words) <= 2
+        and not (points and points[0].name.lower().startswith(words[0]))
+    ):
         plan.label = " ".join(words)
 
 

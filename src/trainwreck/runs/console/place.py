@@ -50,7 +50,13 @@ class Placer:
 
     def take(self, plan: Plan, numbers: Sequence[str], line: int, rank: int | None) -> None:
         """The numbers of a line that ``plan`` explains."""
-        if plan.bar and not plan.points and self.main_bar is not None and plan.step is not None and plan.step_total is not None:
+        if (
+            plan.bar
+            and not plan.points
+            and self.main_bar is not None
+            and plan.step is not None
+            and plan.step_total is not None
+        ):
             # Pictures of a progress bar are most of many logs: only its counter is of use.
             self.bars[value(numbers[plan.step_total])] = value(numbers[plan.step])
             return
@@ -132,8 +138,8 @@ class Placer:
         *,
         evaluated: bool | None = None,
     ) -> None:
-        """Add points at ``place`` and make it the place that lines without a step refer to. ``evaluated``: all of them are
-        of a validation (None: look at their names)."""
+        """Add points at ``place`` and make it the place that lines without a step refer to. ``evaluated``: all of
+        them are of a validation (None: look at their names)."""
         if place is None:
             return
         self.context = place
@@ -197,7 +203,9 @@ class Placer:
             seams = [s for s in old.seams if s < place]
             kept = old.store.upto(place, unit)
             self.done.append(old)
-            self.attempt = Attempt(kept, seams=seams, ranks=set(old.ranks), step_total=old.step_total, epoch_total=old.epoch_total)
+            self.attempt = Attempt(
+                kept, seams=seams, ranks=set(old.ranks), step_total=old.step_total, epoch_total=old.epoch_total
+            )
         if place not in self.attempt.seams:
             self.attempt.seams.append(place)
 
@@ -224,7 +232,14 @@ class Placer:
         self.put(values, (self.step(step, None, None, counter, judge=True), "step"), line)
 
     def _bar(
-        self, plan: Plan, step: float, total: float | None, epoch: float | None, values: Values, line: int, rank: int | None
+        self,
+        plan: Plan,
+        step: float,
+        total: float | None,
+        epoch: float | None,
+        values: Values,
+        line: int,
+        rank: int | None,
     ) -> None:
         """A progress bar: its own values, or the counter for the rows that a trainer prints between its pictures."""
         if plan.label.startswith(w.SIDE_BARS):

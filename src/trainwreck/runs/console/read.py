@@ -18,7 +18,8 @@ from trainwreck.runs.console.text import PREFIX, cut, rank_of, value, without_ra
 
 MAX_SHAPES = 20_000
 MAX_MISSES = 3000
-"""Shapes without a step after which the text is taken for prose: only lines that look like metrics or events are looked at."""
+"""Shapes without a step after which the text is taken for prose: only lines that look like metrics or events are
+looked at."""
 MAX_NUMBERS = 400
 """A line with more numbers is data, not metrics."""
 MAX_TOKENS = 200
@@ -33,11 +34,14 @@ _ANNOUNCE = frozenset({"banner", "resumed", "restart", "traceback", "clean-exit"
 
 
 class _Shape:
-    """What is known of the lines of one shape: the plan for its numbers, whether it tells events, or a row of a table."""
+    """What is known of the lines of one shape: the plan for its numbers, whether it tells events, or a row of a
+    table."""
 
     __slots__ = ("events", "grid", "hits", "plan", "rank")
 
-    def __init__(self, plan: Plan | None = None, *, events: bool = False, grid: bool = False, rank: int | None = None) -> None:
+    def __init__(
+        self, plan: Plan | None = None, *, events: bool = False, grid: bool = False, rank: int | None = None
+    ) -> None:
         self.plan, self.events, self.grid, self.rank = plan, events, grid, rank
         self.hits = 0
 
@@ -114,7 +118,11 @@ class ConsoleReader:
     def _of_traceback(self, text: str) -> bool:
         """True for lines inside of a traceback and for the message that ends it."""
         body = _body(text)
-        if not body.strip() or body[:1] in " \t" or body.startswith(("File ", "The above", "During handling", "Traceback")):
+        if (
+            not body.strip()
+            or body[:1] in " \t"
+            or body.startswith(("File ", "The above", "During handling", "Traceback"))
+        ):
             return "Traceback" not in body
         self._in_traceback = False
         return "Error:" in body[:120] and not any(word in body for word in ("ChildFailed", "CalledProcess", "Watchdog"))
@@ -197,6 +205,7 @@ class ConsoleReader:
             attempt.seams.append(context[0])
         return plan is None or plan.aside
 
+
 def _body(text: str) -> str:
     """``text`` without time stamps, levels and ranks before the message."""
     if text.lstrip()[:1] in _TABLE:
@@ -228,7 +237,8 @@ def _ends(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """``text`` short enough to be quoted; of a long one the end, where a scheduler's message stands behind a progress bar."""
+    """``text`` short enough to be quoted; of a long one the end, where a scheduler's message stands behind a progress
+    bar."""
     text = text.strip()
     return text if len(text) <= MAX_TEXT else f"… {text[-MAX_TEXT:]}" if len(text) > LONG else text[:MAX_TEXT]
 

@@ -13,18 +13,30 @@ MAX_SETTINGS = 2000
 MAX_VALUE = 200
 
 _LINE = re.compile(
-    r"^\s*(?:[-*|•>]\s+)?[\"']?(?P<key>[A-Za-z][\w .\-/]{0,60}?)[\"']?\s*(?:\s\.{3,}|\.{4,}|[:=](?!=))\s*(?P<value>\S.{0,120}?)\s*,?\s*\|?\s*$"
+    r"^\s*(?:[-*|•>]\s+)?[\"']?(?P<key>[A-Za-z][\w .\-/]{0,60}?)[\"']?\s*(?:\s\.{3,}|\.{4,}|[:=](?!=))\s*(?P<val"
+    r"ue>\S.{0,120}?)\s*,?\s*\|?\s*$"
 )
-_DUMP = re.compile(r"(?:Namespace|Arguments|Config|Args|Params|config|args|hparams|parameters|options|settings)\w*\s*[:=]?\s*[({]|^\s*[{(]")
+_DUMP = re.compile(
+    r"(?:Namespace|Arguments|Config|Args|Params|config|args|hparams|parameters|options|settings)\w*\s*[:=]?\s*[("
+    r"{]|^\s*[{(]"
+)
 _PAIR = re.compile(
-    r"[\"']?(?P<key>[A-Za-z_][\w.\-/]*)[\"']?\s*[=:]\s*(?P<value>\"[^\"]{0,200}\"|'[^']{0,200}'|\[[^\[\]]{0,200}\]|\([^()]{0,200}\)|[^,(){}\[\]=:]{1,120})"
+    r"[\"']?(?P<key>[A-Za-z_][\w.\-/]*)[\"']?\s*[=:]\s*(?P<value>\"[^\"]{0,200}\"|'[^']{0,200}'|\[[^\[\]]{0,200}"
+    r"\]|\([^()]{0,200}\)|[^,(){}\[\]=:]{1,120})"
 )
-_COUNT_AFTER = re.compile(rf"(?<![\w.])(?P<value>\d[\d,]*(?:(?:\.\d+)?\s?[kKMB])?)\s+(?P<key>{w.COUNTED})\b", re.IGNORECASE)
+_COUNT_AFTER = re.compile(
+    rf"(?<![\w.])(?P<value>\d[\d,]*(?:(?:\.\d+)?\s?[kKMB])?)\s+(?P<key>{w.COUNTED})\b", re.IGNORECASE
+)
 _COUNT_BEFORE = re.compile(
-    rf"\b(?P<key>(?:number of |num[_ ]|total |trainable |all )*(?:{w.COUNTED}))\b\s?[:=]?\s{{0,4}}(?P<value>\d[\d,]*(?:(?:\.\d+)?\s?[kKMB])?)(?![\w.])",
+    rf"\b(?P<key>(?:number of |num[_ ]|total |trainable |all )*(?:{w.COUNTED}))\b\s?[:=]?\s{{0,4}}(?P<value>\d["
+    rf"\d,]*(?:(?:\.\d+)?\s?[kKMB])?)(?![\w.])",
     re.IGNORECASE,
 )
-_AMP = re.compile(r"Using (?P<value>(?:16|32|64|bf16|fp16)\w*[ -]?\w*(?: Automatic)? Mixed Precision(?: \(AMP\))?|native Apex|bfloat16 \w+)", re.IGNORECASE)
+_AMP = re.compile(
+    r"Using (?P<value>(?:16|32|64|bf16|fp16)\w*[ -]?\w*(?: Automatic)? Mixed Precision(?: \(AMP\))?|native Apex|"
+    r"bfloat16 \w+)",
+    re.IGNORECASE,
+)
 _SIMPLE = re.compile(r"[-+\w./\\@'\"\[\](), :<>]+$")
 _MAGNITUDE = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 
@@ -64,7 +76,10 @@ class Settings:
             self._before, self._block = None, 0
             return counted
         key, value = single.group("key").strip(), plain(single.group("value"))
-        if len(key.split()) > 5 or (isinstance(value, str) and (len(value.split()) > 6 or value.endswith(".") or ": " in value or "://" in value)):
+        if len(key.split()) > 5 or (
+            isinstance(value, str)
+            and (len(value.split()) > 6 or value.endswith(".") or ": " in value or "://" in value)
+        ):
             self._before, self._block = None, 0
             return counted
         self._block += 1

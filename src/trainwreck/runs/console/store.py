@@ -1,7 +1,7 @@
 """Points of one attempt, in bounded memory: when there are too many, the longest series are thinned.
 
-Thinning keeps the smallest and the largest of every four points, the first and the last, and all that are not finite, so that
-spikes and the onset of NaN stay where they were.
+Thinning keeps the smallest and the largest of every four points, the first and the last, and all that are not finite,
+so that spikes and the onset of NaN stay where they were.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ class Store:
         self.count = sum(len(c) for c in self.columns.values())
 
     def upto(self, step: float, unit: StepUnit) -> Store:
-        """A copy with the points before ``step``, for a run that resumed there. Series of other units are kept whole."""
+        """A copy with the points before ``step``, for a run that resumed there. Series of other units are kept
+        whole."""
         copy = Store(self.path)
         for (name, own), column in self.columns.items():
             part = column.upto(step if own == unit else math.inf)
@@ -164,7 +165,8 @@ class Store:
     def notes(self) -> list[str]:
         """One sentence for each thing that was left out."""
         told = [
-            f"{name}: {column.thinned} or more points were thinned to {len(column)}; extremes and non-finite points are kept"
+            f"{name}: {column.thinned} or more points were thinned to {len(column)}; extremes and non-finite poi"
+            f"nts are kept"
             for (name, _), column in self.columns.items()
             if column.thinned
         ]
@@ -174,7 +176,8 @@ class Store:
 
 
 def spread(steps: array[float]) -> array[float]:
-    """Epochs that are repeated (several prints in one epoch) become fractions of it, if that is the habit of the series."""
+    """Epochs that are repeated (several prints in one epoch) become fractions of it, if that is the habit of the
+    series."""
     total = len(steps)
     repeats = sum(1 for i in range(1, total) if steps[i] == steps[i - 1])
     if total < 3 or repeats < 0.3 * total:

@@ -10,12 +10,27 @@ from typing import Any
 from trainwreck.runs.build import number
 from trainwreck.runs.console import words as w
 
-BOX_ROW = re.compile(r"^\s*[|│]\s?(?P<indent>\s{0,8})(?P<key>[A-Za-z_%][^|│]{0,80}?)\s*[|│]\s*(?P<value>[^|│]{0,40}?)\s*[|│]\s*$")
+BOX_ROW = re.compile(
+    r"^\s*[|│]\s?(?P<indent>\s{0,8})(?P<key>[A-Za-z_%][^|│]{0,80}?)\s*[|│]\s*(?P<value>[^|│]{0,40}?)\s*[|│]\s*$"
+)
 BOX_FRAME = re.compile(r"^\s*[+|┌└├╭╰]?[-─=+┬┴┼]{8,}[+|┐┘┤╮╯]?\s*$")
 _STEP_ROWS = (
-    "total_timesteps", "num_timesteps", "total timesteps", "timestepssofar", "timesteps_so_far", "steps", "step", "iterations", "iteration",
-    "n_updates", "nupdates", "epoch", "epochs", "itr", "update",
-)  # fmt: skip
+    "total_timesteps",
+    "num_timesteps",
+    "total timesteps",
+    "timestepssofar",
+    "timesteps_so_far",
+    "steps",
+    "step",
+    "iterations",
+    "iteration",
+    "n_updates",
+    "nupdates",
+    "epoch",
+    "epochs",
+    "itr",
+    "update",
+)
 _COUNTER_WORDS = {"epoch", "step", "iter", "iteration", "batch", "ep", "it", "#", "round", "episode", "update", "steps"}
 EPOCH_WORDS = frozenset({"epoch", "ep", "round"})
 CONFIGURED = re.compile(r"^(?:opt_|model_hp|eval_hp|input_|preproc|hp_)|target|size|train_epoch|_start$|_stop$")
@@ -73,7 +88,8 @@ class Columns:
 
 
 def header(text: str) -> Columns | None:
-    """The table that ``text`` opens, None if it is no header: three or more names, a counter first or a metric among them."""
+    """The table that ``text`` opens, None if it is no header: three or more names, a counter first or a metric among
+    them."""
     if not 8 < len(text) < 400 or text.lstrip()[:1] in "{[(<#":
         return None
     for separator in ("|", "\t", ","):
@@ -86,7 +102,11 @@ def header(text: str) -> Columns | None:
 
 
 def _cells(text: str, separator: str) -> list[str]:
-    return [c.strip() for c in text.strip().strip("|│").split(separator)] if separator == "|" else [c.strip() for c in text.split(separator)]
+    return (
+        [c.strip() for c in text.strip().strip("|│").split(separator)]
+        if separator == "|"
+        else [c.strip() for c in text.split(separator)]
+    )
 
 
 def _columns(names: list[str], separator: str) -> Columns | None:

@@ -1,7 +1,8 @@
 """Cut a line of console text into words and numbers.
 
-``cut`` returns ``[words, number, words, number, …, words]``: the words are the shape of the line, by which ``learn`` decides
-once what the numbers mean. Digits inside identifiers (``rank3``, ``mAP50-95``, ``acc@1``, ``GPT-2``, ``v1.2.3``) belong to the words.
+``cut`` returns ``[words, number, words, number, …, words]``: the words are the shape of the line, by which ``learn``
+decides once what the numbers mean. Digits inside identifiers (``rank3``, ``mAP50-95``, ``acc@1``, ``GPT-2``,
+``v1.2.3``) belong to the words.
 """
 
 from __future__ import annotations

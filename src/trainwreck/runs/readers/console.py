@@ -11,22 +11,21 @@ FORMAT = "console"
 ORDER = 1000
 STRUCTURED = False
 
-_NOT_CONSOLE = (
-    ".py", ".pyi", ".ipynb", ".md", ".rst", ".json", ".yaml", ".yml", ".toml", ".cfg", ".ini", ".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".c",
-    ".cc", ".cpp", ".h", ".hpp", ".cu", ".cuh", ".js", ".ts", ".html", ".htm", ".css", ".xml", ".svg", ".tex", ".bib", ".java", ".go", ".rs", ".r",
-    ".jl", ".lua", ".pl", ".rb", ".csv", ".tsv", ".jsonl", ".ndjson", ".lock", ".env", ".gitignore", ".dockerfile", ".j2", ".jinja", ".sql",
-    ".m", ".mlx", ".pyx", ".proto", ".diff", ".patch", ".properties", ".conf", ".gin", ".ps1", ".bat",
-)  # fmt: skip
-_NAMES = ("dockerfile", "makefile", "license", "licence", "copying", "notice", "authors", "requirements.txt", "changelog", "readme", "readme.txt",
-          "license.txt", "merges.txt", "vocab.txt", "requirements-dev.txt", "codeowners", "citation.cff")  # fmt: skip
+_NOT_CONSOLE = re.compile(
+    r"\.(?:pyi?|pyx|ipynb|md|rst|jsonl?|ndjson|ya?ml|toml|cfg|ini|conf|properties|gin|env|lock|csv|tsv|(?:ba|z)?sh|slurm"
+    r"|sbatch|ps1|bat|cc?|cpp|h|hpp|cuh?|m|js|ts|html?|css|xml|svg|tex|bib|java|go|rs|r|jl|lua|pl|rb|sql|mlx|proto|diff"
+    r"|patch|gitignore|dockerfile|j2|jinja)$"
+    r"|^(?:dockerfile|makefile|licen[sc]e(?:\.txt)?|copying|notice|authors|requirements[\w-]*\.txt|changelog"
+    r"|readme(?:\.txt)?|merges\.txt|vocab\.txt|codeowners|citation\.cff)$"
+)
+"""Names of structured data, sources and documentation: read by others, or not of interest here."""
 _JSON = re.compile(rb'^\s*[\[{]\s*(?:\n\s*)?["\[{\]}]')
-_SOURCE = re.compile(rb"^(?:#!/|import |from \S+ import |<\?xml|<!DOCTYPE|<html|---\n\w+:)", re.IGNORECASE)
 
 
 def sniff(source: Source) -> bool:
     """True for any text that is neither structured data, source code nor documentation by name."""
     name = source.basename
-    if source.is_binary or not source.head or name in _NAMES or name.endswith(_NOT_CONSOLE):
+    if source.is_binary or not source.head or _NOT_CONSOLE.search(name):
         return False
     return not _whole_json(source.head)
 
@@ -40,4 +39,9 @@ def read(source: Source) -> list[Run]:
 
 def _whole_json(head: bytes) -> bool:
     """True if the text is one JSON document over several lines, as configurations are."""
-    return _JSON.match(head) is not None and head.lstrip()[:1] == b"{" and b"\n" in head[:200] and b"}" not in head[: head.find(b"\n") + 1]
+    return (
+        _JSON.match(head) is not None
+        and head.lstrip()[:1] == b"{"
+        and b"\n" in head[:200]
+        and b"}" not in head[: head.find(b"\n") + 1]
+    )
