@@ -174,6 +174,15 @@ SICK = {
         {"kl-term-near-zero"},
     ),
     "discriminator wins": ({"d_loss": np.exp(-X(60) / 5), "g_loss": 1 + 0.3 * X(60)}, {"discriminator-wins"}),
+    "nothing is ever found": (
+        {"loss": falling(20, 1, 0.1, 4), "val_dice": [0.0] * 20},
+        {"trivial-solution"},
+    ),
+    "score that never settles": (
+        {"train_loss": 1 + 0.6 * np.sin(X(40) * 1.9), "val_acc": 0.5 + 0.3 * np.sin(X(40) * 1.9)},
+        {"train-unstable"},
+    ),
+    "rate of a millionth": ({"loss": 1.9 + noise(30, 0.1), "lr": [1e-7] * 30}, {"lr-tiny"}),
     "slower and slower": (
         {"loss": falling(100, 3, 1, 20), "samples_per_second": 100 * np.exp(-X(100) / 60)},
         {"throughput-decays"},
