@@ -137,3 +137,21 @@ def test_the_order_of_files_changes_no_run(order: list[str]) -> None:
         return sorted((run.path, len(run.series), run.last_step) for run in witness(sources).runs)
 
     assert summary(order) == summary(sorted(order))
+
+
+@FEW
+@given(
+    names=st.lists(
+        st.tuples(st.sampled_from(sorted(SAMPLES)), st.sampled_from(["", "out/", "lightning_logs/version_1/"]))
+    ),
+    cut=st.integers(10, 2000),
+)
+def test_any_company_of_files_is_assembled(names: list[tuple[str, str]], cut: int) -> None:
+    sources = [from_bytes(f"{folder}{name}", SAMPLES[name]) for name, folder in dict.fromkeys(names)]
+    sources += [from_bytes(f"half/{name}", SAMPLES[name][:cut]) for name in sorted({name for name, _ in names})]
+    seen = witness(sources)
+    sound(list(seen.runs))
+    files = [path for run in seen.runs for path in run.files if not path.endswith((".yaml", "config.json"))]
+    attempts = {(run.path, run.attempt) for run in seen.runs}
+    assert len(attempts) == len(seen.runs)
+    assert set(files) <= {source.name for source in sources}

@@ -221,3 +221,11 @@ def test_a_table_with_other_text_in_it_is_still_searched_for_errors() -> None:
     assert len(seen.runs[0].series["loss"]) == 2
     assert not seen.structured
     assert witness([from_bytes("training.log", text[:40].encode())]).structured
+
+
+def test_epochs_told_twice_by_a_resume() -> None:
+    rows = [f"{e},{e * 10.0},{1 / (e + 1)},{1.1 / (e + 1)}" for e in range(8)]
+    rows += [f"{e},{e * 10.0 - 50},{1 / (e + 1)},{1.1 / (e + 1)}" for e in range(6, 14)]
+    run = one("results.csv", table("epoch,time,train/loss,val/loss", rows))
+    assert list(run.series["train/loss"].steps) == list(range(14))
+    assert kinds(run) == {"resume-seam", "duplicated-epochs"}

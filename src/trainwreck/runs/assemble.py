@@ -31,6 +31,8 @@ SAME_START_SECONDS = 120.0
 """Processes of one job open their event files within about this time; a judgement."""
 EARLY_ROWS, EARLY_SHARE = 5, 0.02
 """Within the first rows the clock may leap or be set back: compilation, first evaluation, warm-up left out of it."""
+MIN_CLOCK = 6
+"""Rows from which on a clock can be said to run evenly."""
 CLOCK_GAP = 100.0
 """A gap this many times the usual one between two rows is a stop and a resume, not a slow evaluation; a judgement."""
 
@@ -354,20 +356,20 @@ def _generality(path: str) -> int:
 
 def _with_clock(run: Run) -> Run:
     """An event where the time column goes back, or leaps, while the steps go on: the run was stopped and resumed."""
-    series = next((s for s in run.by_role("time") if len(s) > 10), None)
+    series = next((s for s in run.by_role("time") if len(s) >= MIN_CLOCK), None)
     if series is None:
         return run
     gaps = [b - a for a, b in pairwise(series.values)]
     rising = sorted(gap for gap in gaps if gap > 0)
-    if len(rising) < 0.9 * len(gaps):
+    if len(rising) < 0.8 * len(gaps):
         return run
     usual = rising[len(rising) // 2]
     for index, gap in enumerate(gaps, 1):
         on = series.steps[index] >= series.steps[index - 1]
-        if index <= max(EARLY_ROWS, EARLY_SHARE * len(gaps)):
+        if index <= EARLY_SHARE * len(gaps):
             continue
         back = gap < -max(usual, 1.0)
-        leap = gap > CLOCK_GAP * max(usual, 1.0)
+        leap = index > EARLY_ROWS and gap > CLOCK_GAP * max(usual, 1.0)
         if on and (back or leap):
             told = "goes back" if back else "leaps"
             before, after = series.values[index - 1], series.values[index]

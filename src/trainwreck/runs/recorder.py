@@ -296,6 +296,9 @@ class RunRecorder:
                 text += f", with {broken} values in the earlier part that are not finite"
             where = Where("metric", path=self.path, line=line if self.numbered else None, step=step)
             found.append(Event("resume-seam", text, where, {"step": step, "dropped": gone, "nonfinite": broken}))
+            if gone and self.unit == "epoch":
+                again = f"{gone} epochs occur twice, from epoch {step:g} on"
+                found.append(Event("duplicated-epochs", again, where, gone))
         return found
 
     def _events(self, attempts: Sequence[_Attempt]) -> list[Event]:
