@@ -229,7 +229,7 @@ class Parser:
         if indent > opened.indent + 1 or not opened.frames:
             return False
         last = name.split("(")[0].rsplit(".", 1)[-1]
-        return last[:1].isupper() and (last.isidentifier()) and not LOG.match(found[0])
+        return last.lstrip("_")[:1].isupper() and (last.isidentifier()) and not LOG.match(found[0])
 
     def _tolerate(self, writer: Writer, opened: Open) -> None:
         opened.noise += 1

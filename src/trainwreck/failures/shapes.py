@@ -16,7 +16,7 @@ HEADER = re.compile(
 NOTEBOOK_HEADER = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)\s{2,}Traceback \(most recent call last\)")
 EXCEPTION = re.compile(r"^(?:[\s|>│]*)(?P<type>[A-Za-z_][\w.]*(?:\([\w., ]{1,80}\))?)(?:: ?(?P<message>.*))?$", re.S)
 BARE = re.compile(
-    r"(?<![\w.\"'`])(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Z]\w*(?:Error|Exception|Interrupt|Warning|OutOfMemory|Timeout)"
+    r"(?<![\w.\"'`])(?P<type>(?:[A-Za-z_]\w*\.){0,8}_?[A-Z]\w*(?:Error|Exception|Interrupt|Warning|OutOfMemory|Timeout)"
     r"(?:\([\w., ]{1,80}\))?)(?:: |:?$| `)(?P<message>.*)$"
 )
 WARNING = re.compile(

@@ -11,8 +11,16 @@ from typing import Any, cast
 from trainwreck.core.evidence import EvidenceClass
 from trainwreck.core.failure import Failure, Frame
 
-MAX_TEXT = 20_000
-"""Characters of one message that patterns see."""
+MAX_TEXT = 6000
+"""Characters of one message that patterns see: a list of a thousand missing keys says no more than its first fifty."""
+_LONG_WORD = re.compile(r"\S{400,}")
+
+
+def clip(text: str) -> str:
+    """``text`` cut to what patterns may see, words beyond 400 characters shortened: bounds the time of any pattern."""
+    if len(text) > MAX_TEXT:
+        text = text[: MAX_TEXT - 1000] + "\n" + text[-1000:]
+    return _LONG_WORD.sub(lambda found: found[0][:200], text)
 
 
 @dataclass(frozen=True)
@@ -87,7 +95,7 @@ def signature_from(entry: Mapping[str, Any]) -> Signature:
 
 def in_failure(failure: Failure, signatures: Sequence[Signature]) -> Iterator[Match]:
     """Signatures of scope ``message`` that fit one failure of a chain (its own message, not that of its cause)."""
-    text = f"{failure.type}: {failure.message}"[:MAX_TEXT]
+    text = clip(f"{failure.type}: {failure.message}")
     name = failure.type.split("(")[0].rsplit(".", 1)[-1]
     inner = re.search(r"\(([\w.]+)", failure.type)
     names = {name, failure.type, *([inner[1]] if inner else [])}
@@ -120,6 +128,7 @@ def _code_fits(pattern: str, failure: Failure) -> bool:
 
 def in_line(text: str, signatures: Sequence[Signature]) -> Iterator[Match]:
     """Signatures that fit one line of a log; ``signatures`` are those of scope ``line``."""
+    text = clip(text)
     for signature in signatures:
         if _fragments(signature, text):
             value = _value(signature, text)
@@ -129,7 +138,7 @@ def in_line(text: str, signatures: Sequence[Signature]) -> Iterator[Match]:
 
 def in_report(text: str, signatures: Sequence[Signature]) -> Iterator[Match]:
     """Signatures of any scope that fit somebody's words: case does not count, types only where one is named."""
-    text = text[:MAX_TEXT]
+    text = clip(text)
     low = text.lower()
     types = set(re.findall(r"\b[A-Z]\w*(?:Error|Exception|Interrupt|Warning)\b", text))
     for signature in signatures:

@@ -1,0 +1,5 @@
+def step(model, batch, lr):
+    return lr
+
+
+step(None, [1, 2])

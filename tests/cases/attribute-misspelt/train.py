@@ -1,0 +1,4 @@
+import collections
+
+config = collections.namedtuple("Config", "batch_size")(32)
+print(config.batchsize)

@@ -1,0 +1,2 @@
+batch = {"image": 1, "target": 2}
+y = batch["label"]

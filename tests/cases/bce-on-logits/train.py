@@ -1,0 +1,7 @@
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+torch.manual_seed(0)
+out = nn.Linear(4, 1)(torch.randn(16, 4) * 5)
+loss = nn.BCELoss()(out, torch.ones(16, 1))

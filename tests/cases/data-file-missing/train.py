@@ -1,0 +1,2 @@
+with open("data/train.csv") as lines:
+    rows = lines.readlines()

@@ -1,0 +1,2 @@
+import numpy
+import flash_attn_not_here

@@ -1,0 +1,2 @@
+sizes = [64, 128]
+print(sizes + 256)
