@@ -26,7 +26,7 @@ HIGHER = (
     r"(\w+_)?(auc|auroc|roc_?auc|auprc|pr_?auc)(_\w+)?|"
     r"(\w+_)?m?(iou|jaccard)(_\w+)?|(\w+_)?dice(_(score|coef\w*))?|(sacre)?bleu(_?\d)?|rouge[_-]?(1|2|l|lsum)?\w*|"
     r"meteor|chrf\w*|cider|spice|exact_?match|em|mcc|matthews\w*|(cohen_?)?kappa|pearson\w*|spearman\w*|kendall\w*|r2(_score)?|"
-    r"ndcg(@?\d+)?|mrr(@?\d+)?|hits?(_rate)?[_@]?\d+|hit_rate|psnr|(ms_?)?ssim|inception_score|is_mean|win_?rate|success(_rate)?|"
+    r"ndcg(@?\d+)?|mrr(@?\d+)?|(hits?(_rate)?|hr)[_@]?\d+|hit_rate|psnr|(ms_?)?ssim|inception_score|is_mean|win_?rate|success(_rate)?|"
     r"pass[_@]?\d+|mmlu\w*|hellaswag\w*|gsm8k\w*|arc_\w+|(\w+_)?score|correct|elbo|log_?likelihood|hel|silhouette|"
     r"correlation|corr|ppv|npv|lddt|tm_score|fitness|hota|mota|idf1|pck\w*|pq|sq|rq|nds|stoi|pesq|si_?sdr|sdr"
 )
@@ -148,13 +148,15 @@ TABLE: tuple[tuple[str | None, str], ...] = (
     ("gradient-penalty", r"(^|[/_])(gradient_penalty|grad_pen(alty)?|gp|r1(_penalty)?|r1_gamma)(_loss)?$"),
     ("discriminator-loss", r"""
           (^|[/_])(d|disc|discriminator|netd|d_total|dis)_?(loss|err)$
-        | ^(loss|err)_?(d|disc|discriminator)$
+        | ^(loss|err)_?(d|disc|discriminator)(_[ab])?$
+        | ^d_(adv|total|gan)(_loss)?$
         | ^loss/(d|disc|discriminator)$
         | ^loss_discriminator$
         | ^discloss$"""),
     ("generator-loss", r"""
           (^|[/_])(g|gen|generator|netg|g_total)_?(loss|err)$
-        | ^(loss|err)_?(g|gen|generator)$
+        | ^(loss|err)_?(g|gen|generator)(_[ab])?$
+        | ^g_(adv|total|gan)(_loss)?$
         | ^loss/(g|gen|generator)$
         | ^loss_generator$"""),
     ("discriminator-real", r"""
@@ -179,9 +181,9 @@ TABLE: tuple[tuple[str | None, str], ...] = (
         | num_active_codes
         | cluster_usage
         | unique_code\w*"""),
-    ("codebook-perplexity", r"(codebook|cb|code|vq|quant\w*|cluster)_?(perplexity|ppl)|perplexity_code\w*"),
-    ("expert-load", r"expert_?(load|usage|util\w*|count|balance|frac\w*)|max_vio|load_balance_(std|max)"),
-    ("dead-units", r"dead_?(units?|neurons?|relus?)|activation_sparsity|frac_zero\w*|num_zeros"),
+    ("codebook-perplexity", r"(codebook|cb|code|vq|quant\w*|cluster)[_/]?(perplexity|ppl)|perplexity_code\w*"),
+    ("expert-load", r"expert_?\d*_?(load|usage|util\w*|count|balance|frac\w*)|max_vio|load_balance_(std|max)"),
+    ("dead-units", r"dead_?(units?|neurons?|relus?|frac\w*|ratio)|activation_sparsity|frac_zero\w*|num_zeros"),
     # the machine
     ("throughput", r"""
           (tokens?|samples?|images?|imgs?|frames?|iters?|iterations?|steps?|it|examples?|sequences?|batches

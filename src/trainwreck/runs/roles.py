@@ -52,7 +52,7 @@ LOSS_ROLES = (
 _EVAL = frozenset(("eval", "evaluation", "val", "valid", "validation", "test", "testing", "dev", "heldout", "holdout"))
 _TRAIN = frozenset(("train", "training", "trn"))
 _AGGREGATE = re.compile(
-    r"^(?:(?:mean|avg|average|running|smooth|smoothed|moving|batch|step|epoch|iter|iteration|current|cur|global|overall)_)+"
+    r"^(?:(?:mean|avg|average|running|smooth|smoothed|moving|ema|batch|step|epoch|iter|iteration|current|cur|global|overall)_)+"
     r"(?=.)|(?:[_/@](?:step|epoch|batch|iter|iteration|iterations|mean|avg|average|global_avg|ema|smooth|smoothed|running"
     r"|value|total|vs|samples|steps))+$"
 )
