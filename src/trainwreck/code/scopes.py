@@ -37,7 +37,7 @@ class Binding:
         return int(getattr(self.node, "lineno", 0))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Scope:
     """A module, class or function with what is bound, called, returned and yielded in it."""
 
@@ -52,6 +52,9 @@ class Scope:
     children: list[Scope] = field(default_factory=list)
     attributes: dict[str, list[Binding]] = field(default_factory=dict)
     """Of a class: what ``self.x`` was set to, in any method."""
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name} of {self.module.path}>"
 
     @property
     def params(self) -> list[str]:

@@ -1,7 +1,6 @@
 """Prediction of shape (N, 1) against targets of shape (N,).
 
-What: the last layer gives one column that is never squeezed, and the targets have no such column (or the other
-way).
+What: the last layer gives one column that is never squeezed, and the targets have no such column.
 Why it matters: an element-wise loss broadcasts both to (N, N); the model learns the mean of the targets.
 When it is fine: where both have the same shape.
 """
@@ -11,66 +10,135 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import last_name, written
+from trainwreck.code.calls import Call, written
 from trainwreck.code.flow import back
+from trainwreck.code.order import constructors
 from trainwreck.code.project import Project
-from trainwreck.code.rule import guess
-from trainwreck.code.seek import loss_kind, losses, modules
+from trainwreck.code.rank import rank
+from trainwreck.code.rule import guess, sighting
+from trainwreck.code.scopes import Scope
+from trainwreck.code.seek import dataset_classes, loss_kind, losses, modules
+from trainwreck.code.spine import ends
 from trainwreck.code.surface import Surface
+from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
+import numpy as np
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
     def forward(self, x):
         return self.net(x)  # expect
-def train(loader):
+def main(x):
+    rng = np.random.default_rng(0)
+    y = torch.tensor(rng.normal(0, 1, 500), dtype=torch.float32)
     model, criterion = Net(), nn.MSELoss()
-    for x, y in loader:
-        criterion(model(x), y).backward()
-"""
-GOOD = """
+    for xb, yb in DataLoader(TensorDataset(x, y), batch_size=10):
+        criterion(model(xb), yb).backward()
+""",
+    """
+import torch
 from torch import nn
-def train(model, loader):
-    criterion = nn.MSELoss()
-    for x, y in loader:
-        criterion(model(x).squeeze(-1), y).backward()
+from torch.utils.data import DataLoader, Dataset
+class Data(Dataset):
+    def __init__(self, n):
+        self.y = torch.randn(n)
+    def __getitem__(self, i):
+        return self.x[i], self.y[i]  # expect
+def main():
+    model = nn.Linear(8, 1)
+    for x, y in DataLoader(Data(100), batch_size=10):
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+""",
+)
+GOOD = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+class Data(Dataset):
+    def __init__(self, n):
+        self.y = torch.randn(n)
+    def __getitem__(self, i):
+        return self.x[i], self.y[i : i + 1]
+class Plain(Data):
+    def __getitem__(self, i):
+        return self.x[i], self.y[i]
+def main():
+    model = nn.Linear(8, 1)
+    for x, y in DataLoader(Data(100), batch_size=10):
+        nn.functional.mse_loss(model(x), y).backward()
+    for x, t in DataLoader(Plain(100), batch_size=10):
+        nn.functional.mse_loss(model(x).squeeze(1), t).backward()
+        nn.functional.mse_loss(model(x), t.unsqueeze(1)).backward()
 """
-ELEMENTWISE = {
-    "mse",
-    "l1",
-    "smoothl1",
-    "huber",
-    "bcewithlogits",
-    "bce",
-    "binarycrossentropywithlogits",
-    "binarycrossentropy",
-}
-SHAPING = ("squeeze", "flatten", "view(-1)", "reshape(-1)", "[:, 0]", "[..., 0]", "ravel")
+ELEMENTWISE = {"mse", "l1", "smoothl1", "huber"}
+"""Losses that broadcast; the binary cross entropies refuse other shapes."""
+SHAPING = ("squeeze", "flatten", "view", "reshape", "[:, 0]", "[..., 0]", "ravel", "mean(", "sum(")
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    told: set[int] = set()
+    for loss in losses(project):
+        prediction, target = loss.argument("input", 0), loss.argument("target", 1)
+        if prediction is None or target is None or not loss_kind(project, loss) & ELEMENTWISE:
+            continue
+        if rank(project, target, loss.scope) != 1:
+            continue
+        found = ends(project, prediction, loss.scope, reshapes=False)
+        columns = [(n, s) for n, s in found if isinstance(n, ast.Call) and _one_column(project, Call(n, s))]
+        if columns and len(columns) == len(found):
+            place: tuple[ast.AST, Scope] = _place(project, loss, target) or _handed_out(columns[0])
+            if id(place[0]) not in told:
+                told.add(id(place[0]))
+                text = "the prediction has one column, the targets have none: the loss compares each with every other"
+                yield sighting(__name__, place, text, proof=[loss])
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
     for loss in losses(project):
-        if not loss_kind(project, loss) & ELEMENTWISE:
-            continue
         target = loss.argument("target", 1)
-        if target is not None:
-            for step in back(project, target, loss.scope):
-                scalar = isinstance(step.node, ast.Call) and last_name(step.node.func) in (
-                    "tensor",
-                    "as_tensor",
-                    "float32",
-                )
-                if step.scope.name == "__getitem__" and scalar:
-                    yield guess(__name__, step, "one target of a sample gets its shape here", [loss])
-                    return
+        place = _place(project, loss, target) if target is not None else None
+        if place is not None:
+            yield guess(__name__, place, "one target of a sample gets its shape here", [loss])
+            return
     for owner in modules(project):
         forward = owner.method("forward")
         for value in forward.returns if forward is not None else ():
             if value is not None and forward is not None and not any(s in written(value) for s in SHAPING):
                 yield guess(__name__, (value, forward), "the prediction gets its shape here")
                 return
+
+
+def _one_column(project: Project, call: Call) -> bool:
+    """True for the call of a ``Linear`` (or a stack that ends in one) with one output."""
+    made = [call] if call.name == "Linear" else list(constructors(project, call.node.func, call.scope))
+    for layer in made:
+        if layer.name == "Sequential" and layer.node.args and isinstance(layer.node.args[-1], ast.Call):
+            layer = Call(layer.node.args[-1], layer.scope)
+        if layer.name == "Linear":
+            return number(project, layer.argument("out_features", 1), layer.scope) == 1
+    return False
+
+
+def _handed_out(column: tuple[ast.expr, Scope]) -> tuple[ast.AST, Scope]:
+    """Where the network hands the column out: the return of its ``forward``, else the layer."""
+    owner = column[1].owner
+    forward = owner.method("forward") if owner is not None else None
+    value = next((v for v in forward.returns if v is not None), None) if forward is not None else None
+    return (value, forward) if value is not None and forward is not None else column
+
+
+def _place(project: Project, loss: Call, target: ast.expr) -> tuple[ast.AST, Scope] | None:
+    """Where a data set of the project gives one target its shape."""
+    owners = dataset_classes(project)
+    for step in back(project, target, loss.scope):
+        if step.scope.name == "__getitem__" and step.scope.owner in owners:
+            return step.node, step.scope
+    return None
