@@ -110,6 +110,14 @@ class Curve:
         return np.array([float(np.median(part)) for part in parts])
 
     @cached_property
+    def counts_up(self) -> bool:
+        """A counter: whole numbers only, or a value that never falls."""
+        import numpy as np
+
+        whole = bool((self.v == np.round(self.v)).all())
+        return whole or (self.n >= 3 and bool((np.diff(self.v) >= 0).all()))
+
+    @cached_property
     def median(self) -> float:
         import numpy as np
 
@@ -215,7 +223,7 @@ class View:
         from trainwreck.runs.roles import lower_is_better
 
         errors = [c for c in self.all("metric") if lower_is_better(c.name)]
-        totals = [c for c in self.named(_TOTAL) if c.series.role is None]
+        totals = [c for c in self.named(_TOTAL) if c.series.role is None and not c.counts_up]
         return max([*errors, *totals], key=lambda c: c.n, default=None)
 
     @cached_property

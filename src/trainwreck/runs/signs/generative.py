@@ -119,8 +119,8 @@ def _balance(view: View) -> Iterator[Evidence]:
     if view.is_rl or view.is_gan:
         return
     terms = [c for c in view.all("loss-term") if c.n >= 3 and not _AUXILIARY.search(c.name)]
-    if not terms and view.loss is not None and view.loss.series.role is None:
-        terms = [c for c in view.named(_BARE_TERM) if c.n >= 3]
+    if not terms and view.loss is not None:
+        terms = [c for c in view.named(_BARE_TERM) if c.n >= 3 and c.series.role in (None, "metric")]
     alive = [c for c in terms if c.end > 0 and c.start > 0]
     if len(alive) < 2:
         return
