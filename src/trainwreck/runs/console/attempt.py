@@ -66,7 +66,7 @@ class Attempt:
     @property
     def telling(self) -> bool:
         """True if there is something to say about it."""
-        return bool(self.store.columns) or any(e.kind in _TELLING for e in self.events)
+        return self.store.telling or any(e.kind in _TELLING for e in self.events)
 
     def outcome(self) -> Outcome:
         """How it ended: what was said after the last point; else whether the planned length was reached."""

@@ -18,6 +18,8 @@ MAX_POINTS = 3_000_000
 """Points of an attempt over all series, 24 bytes each: 72 MB. A judgement that leaves room below 400 MB in all."""
 MAX_SERIES = 1500
 """More names than this are not names of metrics but words of a text."""
+MIN_CURVE = 3
+"""Points of an unknown name below which it is not taken for a metric."""
 KEEP_NONFINITE = 20_000
 PER_EPOCH = " (per epoch)"
 FINAL = "final/"
@@ -132,6 +134,15 @@ class Store:
             if len(column) > max(longest // 2, 1000):
                 column.thin()
         self.count = sum(len(c) for c in self.columns.values())
+
+    @property
+    def telling(self) -> bool:
+        """True if a name is known as a metric, or one has points enough for a curve: prose about training has neither."""
+        for (name, _), column in self.columns.items():
+            bare = name.removeprefix(FINAL)
+            if len(column) >= MIN_CURVE or role_of(bare) is not None or roles([bare], []):
+                return True
+        return False
 
     def upto(self, step: float, unit: StepUnit) -> Store:
         """A copy with the points before ``step``, for a run that resumed there. Series of other units are kept
