@@ -24,7 +24,7 @@ class Fast:
         wanted: dict[int, int] = {}
         if plan is not None:
             ats = [p.at for p in plan.points] + [at for _, at in plan.ratios]
-            ats += [i for i in (plan.step, plan.step_total, plan.epoch, plan.epoch_total) if i is not None]
+            ats += [i for i in (plan.step, plan.step_total, plan.epoch, plan.epoch_total, plan.rank) if i is not None]
             wanted = {at: place for place, at in enumerate(sorted(set(ats)))}
         parts = [_literal(frags[0])]
         for index, frag in enumerate(frags[1:]):
@@ -42,6 +42,7 @@ class Fast:
                 plan,
                 points=tuple(p._replace(at=wanted[p.at]) for p in plan.points),
                 ratios=tuple((name, wanted[at]) for name, at in plan.ratios),
+                rank=moved(plan.rank),
                 step=moved(plan.step),
                 step_total=moved(plan.step_total),
                 epoch=moved(plan.epoch),

@@ -77,6 +77,8 @@ class Grids:
             parts = cut(cells[name])
             if len(parts) >= 3 and not parts[0].strip(" $"):
                 values[name] = value(parts[1]) * (0.01 if parts[2].startswith("%") else 1.0)
+        if first.lower() == "class" and cells[first][:1].isdigit():
+            return False
         if first.lower() == "class":
             counts = ("images", "instances", "labels")
             if cells[first].lower() == "all":

@@ -56,6 +56,7 @@ class Plan:
     label: str = ""
     quoted: bool = False
     evaluated: bool = False
+    rank: int | None = None
     ratios: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -287,6 +288,8 @@ def _points(plan: Plan, named: list[_Named], used: set[int], frags: list[str], l
     loss_line = "loss" in skeleton.lower()
     for item in named:
         key = item.key
+        if bare_name(key) == "rank":
+            plan.rank = item.at
         cut = item.before.rfind(key)
         told = phase_of(item.before[:cut]) if cut > 0 and item.before is not named[0].before else ""
         phase = told or phase

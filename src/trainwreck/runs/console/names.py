@@ -107,7 +107,7 @@ def counter_rank(key: str) -> tuple[str, int] | None:
         if (
             last in table
             and len(last) > 2
-            and not re.search(r"\b(?:per|of|number|num|max|total|warmup|best|every|log)\b", bare)
+            and not re.search(r"\b(?:per|of|number|num|max|total|warmup|best|every|log|fps)\b", bare)
         ):
             return kind, table[last]
     return None

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from trainwreck.runs.roles import role_of
 
 _ALIASES: Mapping[str, str] = {
+    "batch_cost": "step-time",
+    "reader_cost": "data-time",
     "trl": "loss",
     "tel": "eval-loss",
     "hel": "eval-metric",
@@ -19,9 +21,9 @@ _ALIASES: Mapping[str, str] = {
     "准确率": "metric",
     "学习率": "lr",
 }
-"""llm.c's main.log (train loss, test loss, HellaSwag accuracy) and Chinese prints."""
+"""llm.c's main.log (train loss, test loss, HellaSwag accuracy), Paddle's times, Chinese prints."""
 _OBJECTIVE = re.compile(
-    r"^(?:total|objective|obj|cost|criterion|energy|elbo|nelbo|neg[_ ]elbo|nll|ce|bce|xent|mse|mae|rmse|huber|l1"
+    r"^(?:total|objective|cost|criterion|energy|elbo|nelbo|neg[_ ]elbo|nll|ce|bce|xent|mse|mae|rmse|huber|l1"
     r"|l2|error|err|contrastive|infonce|ntxent"
     r"|rec(?:on\w*)?|supervised|sup|mlm|clm|ctc|dice|cls|logloss|deviance|perplexity_loss)$",
     re.IGNORECASE,

@@ -64,6 +64,9 @@ class Placer:
             values = {name: float(numbers[at]) * scale for at, name, scale in plan.points}
         except ValueError:
             values = {p.name: value(numbers[p.at]) * p.scale for p in plan.points}
+        if plan.rank is not None:
+            told = value(numbers[plan.rank])
+            rank = int(told) if 0 <= told < 1e6 else rank
         for name, at in plan.ratios:
             whole = value(numbers[at])
             values[name] = values[name] / whole if whole else math.nan

@@ -137,7 +137,7 @@ class Store:
 
     @property
     def telling(self) -> bool:
-        """True if a name is known as a metric, or one has points enough for a curve: prose about training has neither."""
+        """True if a name is known as a metric, or one has points enough for a curve; prose has neither."""
         for (name, _), column in self.columns.items():
             bare = name.removeprefix(FINAL)
             if len(column) >= MIN_CURVE or role_of(bare) is not None or roles([bare], []):

@@ -35,7 +35,7 @@ _COUNTER_WORDS = {"epoch", "step", "iter", "iteration", "batch", "ep", "it", "#"
 EPOCH_WORDS = frozenset({"epoch", "ep", "round"})
 CONFIGURED = re.compile(r"^(?:opt_|model_hp|eval_hp|input_|preproc|hp_)|target|size|train_epoch|_start$|_stop$")
 """MLPerf keys that tell how the run is set up."""
-_NAME = re.compile(r"[A-Za-zα-ω%#@_][\w/@%().\-+'#²]*(?: [\w()%]+){0,2}$")
+_NAME = re.compile(r"[A-Za-zα-ω%#@_][\w/@%().:\-+'#²]*(?: [\w()%]+){0,2}$")
 
 
 @dataclass
@@ -90,6 +90,7 @@ class Columns:
 def header(text: str) -> Columns | None:
     """The table that ``text`` opens, None if it is no header: three or more names, a counter first or a metric among
     them."""
+    text = re.sub(r":?\s*\d+%\|.*$", "", text)
     if not 8 < len(text) < 400 or text.lstrip()[:1] in "{[(<#":
         return None
     for separator in ("|", "\t", ","):
@@ -117,7 +118,7 @@ def _columns(names: list[str], separator: str) -> Columns | None:
     first = names[0].lower()
     counter = first in _COUNTER_WORDS or first == "class"
     metrics = sum(1 for n in names[1:] if w.METRIC.search(n))
-    return Columns(tuple(names), separator) if counter and metrics else None
+    return Columns(tuple(names), separator) if counter and (metrics or len(names) >= 5) else None
 
 
 def mlperf(text: str) -> tuple[str, Any, float | None] | None:
