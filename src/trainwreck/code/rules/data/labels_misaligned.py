@@ -14,6 +14,7 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
+from trainwreck.code.seek import CONVERSIONS
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -119,10 +120,27 @@ def _used_together(project: Project, scope: Scope, one: str, other: str) -> bool
     for node in ast.walk(scope.node):
         if isinstance(node, ast.Tuple | ast.Call):
             items = node.elts if isinstance(node, ast.Tuple) else node.args
-            bases = [written(i.value if isinstance(i, ast.Subscript) else i) for i in items]
+            bases = [written(_bare(i)) for i in items]
             if one in bases and other in bases and not isinstance(getattr(node, "ctx", None), ast.Store):
                 return True
     return False
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    """The array behind an index, a conversion or a reshape."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and last_name(node.func) in CONVERSIONS and node.args:
+            node = node.args[0]
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Call)
+        ):
+            node = node.func.value
+        else:
+            return node
 
 
 def _shuffled(project: Project, scope: Scope) -> Iterator[Evidence]:
