@@ -6,10 +6,12 @@ import ast
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from trainwreck.catalogue.load import catalogue
+from trainwreck.core.run import Outcome
 
 SRC = Path(__file__).parent.parent / "src/trainwreck"
 ORDER = [
@@ -117,7 +119,8 @@ def string_literals(path: Path) -> set[str]:
 
 
 def test_no_failure_mode_id_stands_in_code() -> None:
-    modes = set(catalogue().mode_ids)
+    # How a run ended is a fact with a fixed set of words; four of them are also what explains the end.
+    modes = set(catalogue().mode_ids) - set(get_args(Outcome))
     guilty = {}
     for path in FILES:
         if room(path) == "catalogue":
