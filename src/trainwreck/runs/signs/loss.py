@@ -199,7 +199,7 @@ def _steady(levels: object) -> bool:
 def _spikes(view: View, curve: Curve) -> Iterator[Evidence]:
     drop = max(float(curve.blocks(10)[0]) - float(curve.smooth.min()), 0.1 * curve.median)
     places = [p for p in curve.spikes(SPIKE) if curve.top[p] - curve.smooth[p] > 0.25 * drop]
-    if not places or curve.n < 20:
+    if not places or curve.n < 10:
         return
     good = [p for p in places if p < curve.n - max(3, curve.n // 20)]
     healed = curve.end <= 1.1 * float(curve.smooth[places[0]])
