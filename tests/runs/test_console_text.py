@@ -182,6 +182,13 @@ def test_one_name_per_step_and_per_epoch_is_two_series() -> None:
     assert run.series["loss (per epoch)"].unit == "epoch"
 
 
+def test_labels_that_take_turns_are_two_curves() -> None:
+    text = "".join(f"gen step {s} loss 1.0\ndisc step {s} loss 0.5\n" for s in range(0, 50, 10))
+    (run,) = read(text)
+    assert set(run.series["gen/loss"].values) == {1.0}
+    assert set(run.series["disc/loss"].values) == {0.5}
+
+
 def test_skipped_steps_are_events() -> None:
     text = STEPS + (
         "[2024-05-01 10:00:00,123] [INFO] [loss_scaler.py:190:update_scale] [deepspeed] OVERFLOW! Rank 0 Skippin"

@@ -46,6 +46,8 @@ class Placer:
         self._leads: dict[tuple[str, ...], list[tuple[float, Values, int]]] = {}
         self._restarts: dict[str, int] = {}
         self._first_rank: int | None = None
+        self._labels: dict[str, tuple[str, frozenset[str]]] = {}
+        self._turns: set[str] = set()
         self._copies = 0
 
     def take(self, plan: Plan, numbers: Sequence[str], line: int, rank: int | None) -> None:
@@ -78,6 +80,8 @@ class Placer:
         if plan.lead:
             self._lead(plan, numbers, values, line)
             return
+        if plan.label and values and self._takes_turns(plan):
+            values = {f"{plan.label}/{name}": amount for name, amount in values.items()}
         epoch = value(numbers[plan.epoch]) if plan.epoch is not None else plan.fixed_epoch
         step = value(numbers[plan.step]) * plan.step_scale if plan.step is not None else plan.fixed_step
         total = value(numbers[plan.step_total]) if plan.step_total is not None else None
@@ -104,6 +108,16 @@ class Placer:
             self.put(values, (epoch, "epoch"), line, rank)
         else:
             self.put(values, self.context, line, rank)
+
+    def _takes_turns(self, plan: Plan) -> bool:
+        """True once lines of two labels ("gen step 10", "disc step 10") have taken turns with one metric."""
+        name = plan.points[0].name
+        last, known = self._labels.get(name, ("", frozenset()))
+        if last != plan.label:
+            if plan.label in known:
+                self._turns.add(name)
+            self._labels[name] = (plan.label, known | {plan.label} if len(known) < 16 else known)
+        return name in self._turns
 
     def epoch(self, epoch: float, family: str, *, judge: bool = True) -> None:
         """A line at ``epoch``; opens another attempt where epochs began again."""
@@ -188,6 +202,8 @@ class Placer:
         self.bars.clear()
         self.main_bar = None
         self._bar_epoch.clear()
+        self._labels.clear()
+        self._turns.clear()
 
     def finish(self) -> list[Attempt]:
         """All attempts that have something to tell, oldest first."""

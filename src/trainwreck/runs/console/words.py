@@ -70,7 +70,6 @@ EPOCH_KEYS: tuple[str, ...] = (
     "trainer/epoch",
     "round",
     "generation",
-    "gen",
     "cycle",
     "boosting round",
 )
