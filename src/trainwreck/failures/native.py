@@ -1,4 +1,4 @@
-"""Errors that are no Python exceptions: C++ terminations, device assertions, signals, kernels' and schedulers' lines."""
+"""Errors that are no Python exceptions: C++ terminations, device assertions, signals, lines of kernel and scheduler."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ _NATIVE: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "KernelOutOfMemory",
         re.compile(
-            r"(?P<m>Out of memory: Kill(?:ed)? process.*|oom-kill.*|oom_kill event.*|oom_reaper.*|OOMKilled.*|Memory cgroup out of memory.*|Exceeded job memory limit.*)"
+            r"(?P<m>Out of memory: Kill(?:ed)? process.*|oom-kill.*|oom_kill event.*|oom_reaper.*|"
+            r"OOMKilled.*|Memory cgroup out of memory.*|Exceeded job memory limit.*)"
         ),
     ),
     (
         "Killed",
         re.compile(
-            r"(?P<m>^(?:.{0,120}: line \d+: +\d+ +)?Killed\b.{0,160}$|\bSIGKILL\b.{0,100}|exit(?:ed with)?[ _]?(?:code|status)[: =]{1,3}(?:-9|137)\b.*|\bsignal 9\b.*|return code(?: =|:)? -9\b)"
+            r"(?P<m>^(?:.{0,120}: line \d+: +\d+ +)?Killed\b.{0,160}$|\bSIGKILL\b.{0,100}|"
+            r"exit(?:ed with)?[ _]?(?:code|status)[: =]{1,3}(?:-9|137)\b.*|\bsignal 9\b.*|return code(?: =|:)? -9\b)"
         ),
     ),
     (
@@ -125,7 +127,7 @@ _SIGNAL = re.compile(r"[Ss]ignal (\d+)")
 
 
 def child_values(message: str) -> dict[str, Any]:
-    """What a torchrun summary says of the rank that failed first: ``rank``, ``exitcode``, ``signal``, ``failed_ranks``."""
+    """What a torchrun summary says of the first rank to fail: ``rank``, ``exitcode``, ``signal``, ``failed_ranks``."""
     root = message.rpartition("Root Cause")[2] or message
     values: dict[str, Any] = {}
     for key, pattern in (("rank", _RANK), ("exitcode", _EXIT), ("signal", _SIGNAL)):

@@ -52,6 +52,7 @@ class Parser:
         self._writers: dict[str, Writer] = {}
         self.failures: list[Failure] = []
         self.dropped = 0
+        self._warned: set[tuple[str, str, int]] = set()
         self._recent: deque[str] = deque(maxlen=CONTEXT_LINES)
 
     @property
@@ -362,6 +363,12 @@ class Parser:
         self._keep(failure)
 
     def _keep(self, failure: Failure) -> None:
+        if failure.type.endswith("Warning"):
+            key = (failure.type, failure.message[:80], failure.frames[-1].line if failure.frames else 0)
+            if key in self._warned:
+                return
+            if len(self._warned) < MAX_FAILURES:
+                self._warned.add(key)
         self.failures.append(failure)
         if len(self.failures) > MAX_FAILURES:
             half = MAX_FAILURES // 2

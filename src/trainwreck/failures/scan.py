@@ -1,7 +1,7 @@
 """Go through a text fast: only lines that may say something about an error are looked at closely.
 
-A log repeats itself: a line is judged once per shape (its text less digits), and a word once, so that hundreds of megabytes
-of training output cost little more than reading them.
+A log repeats itself: a line is judged once per shape (its text less digits), and a word once, so that hundreds of
+megabytes of training output cost little more than reading them.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def _parts(text: str) -> list[str]:
 
 
 _PROGRESS = re.compile(
-    r"(?i)(?:\b(?:train_?|val_?|eval_?)?loss\b\W{0,4}[-+\d]|\b(?:epoch|step|iter(?:ation)?)\b\W{0,4}\d|\d(?:it/s|s/it)\b)"
+    r"(?i)(?:\b(?:train_?|val_?|eval_?)?loss\b\W{0,4}[-+\d]|"
+    r"\b(?:epoch|step|iter(?:ation)?)\b\W{0,4}\d|\d(?:it/s|s/it)\b)"
 )
 
 

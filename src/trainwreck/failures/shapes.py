@@ -20,13 +20,15 @@ BARE = re.compile(
     r"(?:\([\w., ]{1,80}\))?)(?:: |:?$| `)(?P<message>.*)$"
 )
 WARNING = re.compile(
-    r"^(?P<path>(?:[A-Za-z]:)?[^\s:\"'][^:\"']{0,400}|<[\w -]+>):(?P<line>\d{1,8}): (?P<type>\w*Warning): (?P<message>.*)$"
+    r"^(?P<path>(?:[A-Za-z]:)?[^\s:\"'][^:\"']{0,400}|<[\w -]+>):(?P<line>\d{1,8}): "
+    r"(?P<type>\w*Warning): (?P<message>.*)$"
 )
 CARETS = re.compile(r"^[\s|]*[\^~]+[\s\^~]*$")
 CAUSE = re.compile(r"The above exception was the direct cause of the following exception")
 DURING = re.compile(r"During handling of the above exception, another exception occurred")
 LOG = re.compile(
-    r"^(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|\[?(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|[EWIF]\d{4} \d\d:|wandb:|srun:|slurmstepd|"
+    r"^(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|\[?(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|[EWIF]\d{4} \d\d:|wandb:|srun:|"
+    r"slurmstepd|"
     r"(?:Epoch|epoch|step|iter|Step|Iter)\b[ :=\[]*\d|\s*\d{1,3}%\||\s*(?:```|~~~)|[\w.-]+@[\w.-]+[:~]|\$ )"
 )
 CONTINUES = re.compile(
@@ -37,7 +39,8 @@ NB_FRAMES = (
     re.compile(r"^File (?P<path>\S.{0,400}?):(?P<line>\d+), in (?P<function>.+)$"),
     re.compile(r"^(?P<path>(?:Cell|Input) In ?\[\d+\])(?:, line (?P<line>\d+)|, in .*)"),
     re.compile(
-        r"^(?P<path><ipython-input-[^>]{1,80}>|[~/\w][^\s:]{0,400}\.py|[A-Za-z]:\\[^:]{1,400}\.py) in (?P<function>[^\s:]+.*)$"
+        r"^(?P<path><ipython-input-[^>]{1,80}>|[~/\w][^\s:]{0,400}\.py|[A-Za-z]:\\[^:]{1,400}\.py) in "
+        r"(?P<function>[^\s:]+.*)$"
     ),
 )
 NB_ARROW = re.compile(r"^-{2,}> ?(?P<line>\d+) ?(?P<text>.*)$")

@@ -61,8 +61,8 @@ def witness(
 ) -> ErrorSightings:
     """Failures and signs from the texts among ``sources`` (not those in ``skip``, no sources of programs).
 
-    ``reports`` are symptoms in somebody's words; standard input is read as a log and as such a report. ``program`` tells
-    which frames are local files.
+    ``reports`` are symptoms in somebody's words; standard input is read as a log and as such a report. ``program``
+    tells which frames are local files.
     """
     known = compile_signatures(signatures)
     by_line = [s for s in known if "line" in s.scopes]
