@@ -48,25 +48,23 @@ class Column:
 
     def thin(self) -> None:
         """Keep about half of the points."""
-        values = self.values
-        keep: list[int] = [0]
-        odd = 0
-        for start in range(1, len(values) - 1, 4):
-            group = range(start, min(start + 4, len(values) - 1))
-            finite = [i for i in group if math.isfinite(values[i])]
-            chosen = {min(finite, key=values.__getitem__), max(finite, key=values.__getitem__)} if finite else set()
-            if odd < KEEP_NONFINITE:
-                broken = [i for i in group if not math.isfinite(values[i])]
-                odd += len(broken)
-                chosen.update(broken)
-            elif not finite:
-                chosen = {group[0]}
-            keep += sorted(chosen)
-        keep.append(len(values) - 1)
-        self.thinned = self.thinned or len(values)
-        self.steps = array("d", (self.steps[i] for i in keep))
-        self.lines = array("q", (self.lines[i] for i in keep))
-        self.values = array("d", (values[i] for i in keep))
+        import numpy as np
+
+        values = np.array(self.values)
+        total = len(values)
+        whole = (total - 2) // 4 * 4
+        groups = values[1 : 1 + whole].reshape(-1, 4)
+        finite = np.isfinite(groups)
+        first = 1 + 4 * np.arange(len(groups))
+        lowest = first + np.where(finite, groups, np.inf).argmin(axis=1)
+        highest = first + np.where(finite, groups, -np.inf).argmax(axis=1)
+        broken = np.flatnonzero(~np.isfinite(values))[:KEEP_NONFINITE]
+        rest = np.arange(1 + whole, total)
+        keep = np.unique(np.concatenate([[0], lowest, highest, broken, rest]))
+        self.thinned = self.thinned or total
+        self.values = array("d", values[keep].tobytes())
+        self.steps = array("d", np.array(self.steps)[keep].tobytes())
+        self.lines = array("q", np.array(self.lines, dtype=np.int64)[keep].tobytes())
 
     def upto(self, step: float) -> Column:
         """A copy of the points before ``step``."""
