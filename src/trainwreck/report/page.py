@@ -95,9 +95,9 @@ class Page:
                 body.stylize(first_style, 0, text.find(":") if ":" in text else len(text))
             self._put(label, body, indent)
 
-    def prose(self, label: str, text: str, most: int | None = None) -> None:
+    def prose(self, label: str, text: str) -> None:
         """A labelled paragraph, cut at a sentence where it would take more lines than the limits allow."""
-        self.row(label, _sentences(line(text), (most or self.limits.prose) * (self.inner - 3)))
+        self.row(label, _sentences(line(text), self.limits.prose * (self.inner - 3)))
 
     def sighting(self, label: str, place: str, text: str) -> None:
         """A place to click and what was seen there; on one line where it fits, else the text below."""

@@ -66,7 +66,7 @@ def _leading(page: Page, result: Result, cause: Cause) -> None:
     if len(result.chain) > 1:
         named = words.titles(result)
         page.row("Chain", " → ".join(named.get(i, line(i)) for i in result.chain))
-    page.prose("Why", cause.why, min(2, page.limits.prose))
+    page.prose("Why", cause.why)
     page.row("Fix", line(cause.fix.text, 600), style="bold")
     if edit is not None:
         page.edit(edit, excerpt)
