@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (messages are quoted as they are printed)
 """A failure far from its cause: ``# fails:`` marks the line in the traceback and the message, ``# made: id`` the cause.
 
 ``# via`` marks the outer frames of the traceback, outermost last.

@@ -11,10 +11,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import Call, written
 from trainwreck.code.order import loops
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.seek import is_module
 from trainwreck.core.evidence import Evidence
 
 BAD = """
@@ -43,6 +44,7 @@ def main(model, loader, epochs):
 
 OTHER = re.compile(r"loader|sampler|sched|dl$|scaler|accelerator", re.IGNORECASE)
 """Objects whose state dict is a copy, or no model's."""
+NETWORK = re.compile(r"model|net$|network|policy|module", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -58,13 +60,23 @@ def find(project: Project) -> Iterator[Evidence]:
         statement = project.statement(call.node, call.scope)
         if not isinstance(statement, ast.Assign) or statement.value is not call.node:
             continue
-        if OTHER.search(written(call.receiver)):
+        if call.receiver is None or OTHER.search(written(call.receiver)) or not _network(project, call):
             continue
         name = written(statement.targets[0])
         if name in loaded.get(id(call.scope), ()) and loops(project, call.node, call.scope):
             inside = loops(project, call.node, call.scope)[-1]
             if not any(_loaded_in(n, name) for n in ast.walk(inside)):
                 yield sighting(__name__, call, "the state is kept by reference: it changes with further training")
+
+
+def _network(project: Project, call: Call) -> bool:
+    """True if the state is that of a network: by its class, or because it is asked for its parameters or mode."""
+    assert call.receiver is not None
+    if is_module(project, call.receiver, call.scope):
+        return True
+    name = written(call.receiver)
+    text = call.scope.module.text
+    return bool(NETWORK.search(name)) or any(f"{name}.{use}(" in text for use in ("parameters", "train", "eval"))
 
 
 def _loaded_in(node: ast.AST, name: str) -> bool:
