@@ -52,27 +52,25 @@ class Parser:
         self._writers: dict[str, Writer] = {}
         self.failures: list[Failure] = []
         self.dropped = 0
+        self.busy = False
+        """True while a traceback is open or one was announced: every line has to be fed."""
         self._warned: set[tuple[str, str, int]] = set()
         self._recent: deque[str] = deque(maxlen=CONTEXT_LINES)
-
-    @property
-    def idle(self) -> bool:
-        """True while no traceback is open and none was just closed that may be chained."""
-        return not any(w.stack or w.chain_to for w in self._writers.values())
 
     def context(self, lines: list[str]) -> None:
         """Lines that were passed over since the last one fed."""
         self._recent.extend(text[:400] for text in lines[-CONTEXT_LINES:])
 
     def feed(self, number: int, text: str) -> None:
-        if len(text) > MAX_LINE:
-            text = text[:MAX_LINE]
+        """Take one line. Lines that nothing in ``scan`` finds worth a look may be left out while not ``busy``."""
+        text = text[:MAX_LINE]
         if "\\n" in text and "Traceback (most recent call last)" in text:
             for part in text.replace('\\"', '"').split("\\n"):
                 self._line(number, part)
             self.close()
-            return
-        self._line(number, text)
+        else:
+            self._line(number, text)
+        self.busy = any(writer.stack or writer.chain_to for writer in self._writers.values())
 
     def _line(self, number: int, text: str) -> None:
         body = strip(text)

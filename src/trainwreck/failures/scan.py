@@ -80,7 +80,7 @@ def scan(
     progress: Callable[[int, str], None],
 ) -> None:
     """Feed ``parser`` with the lines of ``source``; call ``seen`` for lines that hold one of ``fragments``, once per
-    shape, and ``progress`` for lines that report training progress (see ``is_progress``)."""
+    shape, and ``progress`` for lines that report training progress (see ``is_progress``) after a failure."""
     shapes: dict[str, int] = {}
     wanted, traces, marks = frozenset(fragments), frozenset(_TRACE), frozenset(_PROGRESS_HINTS)
     words = Words(sorted(wanted | traces | marks))
@@ -103,11 +103,11 @@ def scan(
                         for part in _parts(text):
                             seen(first + offset, part)
                 shapes[key] = kind
-            if kind == 0 and parser.idle:
+            if not parser.busy and (kind == 0 or (kind == PROGRESS and not parser.failures)):
                 continue
             if kind & PROGRESS:
                 progress(first + offset, lines[offset])
-            if kind & TRACE or not parser.idle:
+            if kind & TRACE or parser.busy:
                 if offset > passed:
                     parser.context(lines[max(passed, offset - 12) : offset])
                 for part in _parts(lines[offset]):
