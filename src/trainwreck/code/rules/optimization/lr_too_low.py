@@ -9,24 +9,53 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwreck.code.order import OPTIMIZERS, training_steps
 from trainwreck.code.project import Project
-from trainwreck.code.rule import guess
+from trainwreck.code.rule import guess, sighting
 from trainwreck.code.rules.optimization.lr_too_high import rate_place
 from trainwreck.code.rules.support import at_line
 from trainwreck.code.surface import Surface
+from trainwreck.code.values import number, values
 from trainwreck.core.evidence import Evidence
 
 BAD = """
 import torch
-def main(model,
-         lr=1e-9):  # expect # place
-    opt = torch.optim.SGD(model.parameters(), lr=lr)
-    return opt
+from torch import nn
+def main(loader,
+         lr=1e-6):  # expect
+    model = nn.Linear(4, 2)
+    opt = torch.optim.AdamW(model.parameters(), lr=lr)
+    for x in loader:
+        model(x).sum().backward()
+        opt.step()
+        opt.zero_grad()
 """
 GOOD = """
-def main(model):
-    return model
+import torch
+from transformers import AutoModel
+def main(loader, lr=1e-6):
+    model = AutoModel.from_pretrained("x")
+    opt = torch.optim.AdamW(model.parameters(), lr=lr)
+    return opt
 """
+TOO_LOW = 5e-6
+"""No recipe trains a network from scratch below this; 1e-5 to 5e-6 occur in fine-tuning only."""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    """Certain where a network of the program is trained from its initial weights with one rate, and a tiny one."""
+    if any(True for _ in project.calls("from_pretrained", "load_state_dict", "load_from_checkpoint", "get_peft_model")):
+        return
+    built = [c for name in OPTIMIZERS for c in project.calls(name) if project.from_package(c, "torch")]
+    if len(built) != 1 or not training_steps(project):
+        return
+    known = values(project, built[0].argument("lr", 1), built[0].scope)
+    raised = [number(project, c.argument("max_lr", 1), c.scope) for c in project.calls("OneCycleLR", "CyclicLR")]
+    stays = all(top is not None and top <= 4 * TOO_LOW for top in raised)
+    if stays and len(known) == 1 and isinstance(known[0].value, float) and 0 < known[0].value <= TOO_LOW:
+        where = at_line(project, known[0].proof) or built[0]
+        text = f"the learning rate is {known[0].value:g} for training from scratch"
+        yield sighting(__name__, where, text, proof=built)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
