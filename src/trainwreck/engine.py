@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from trainwreck.catalogue.load import CODE_PREFIX, Catalogue, catalogue
 from trainwreck.collect import Collected, collect
 from trainwreck.core.errors import NothingReadable
-from trainwreck.core.evidence import Evidence, Unreadable
-from trainwreck.core.results import Cause, Finding, Location, Result, RunSummary, Status, Symptom
+from trainwreck.core.evidence import Evidence, Severity, Unreadable
+from trainwreck.core.results import Cause, Finding, Location, Result, RuleFacts, RunSummary, Status, Symptom
 from trainwreck.core.source import Source
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ def check(sources: Sequence[Source], *, targets: Mapping[str, str] | None = None
         unreadable=[f"{u.path}: {u.reason}" for u in problems],
         read=[source.name for source in sources],
         observed=sorted(static.observed),
+        rules=facts((f.id for f in findings), known),
+        verb="check",
     )
 
 
@@ -162,8 +164,45 @@ def _static_findings(evidence: Sequence[Evidence], known: Catalogue) -> list[Fin
         severity = mode.severity if mode else (rule or {}).get("severity", "suggestion")
         where = item.where
         if item.cls == "direct" and where.path and where.line:
-            findings.append(Finding(name, item.sign, severity, item.text, where.path, where.line, where.column or 1))
+            end_line, end_column = item.until or (None, None)
+            findings.append(
+                Finding(
+                    id=name,
+                    sign=item.sign,
+                    severity=severity,
+                    message=item.text,
+                    path=where.path,
+                    line=where.line,
+                    column=where.column or 1,
+                    end_line=end_line,
+                    end_column=end_column,
+                    proof=_proof(item),
+                    fix=item.fix,
+                    cell=where.cell,
+                )
+            )
     return findings
+
+
+def _proof(item: Evidence) -> Sequence[tuple[str, int, str]]:
+    """The places that a rule gave with its sighting."""
+    links = item.value.get("proof", ()) if isinstance(item.value, dict) else ()
+    return [(str(path), int(line), str(text)) for path, line, text in links]
+
+
+def facts(ids: Iterable[str], known: Catalogue) -> dict[str, RuleFacts]:
+    """What the catalogue says of these failure modes and rules."""
+    told = {}
+    for name in sorted(set(ids)):
+        mode, rule = known.mode(name), known.rules.get(name)
+        if mode is not None:
+            fix = next((f["do"] for f in mode.fixes), "")
+            told[name] = RuleFacts(mode.title, mode.mechanism, fix, mode.severity, mode.family)
+        elif rule is not None:
+            texts = [str(rule.get(key, "")) for key in ("title", "why", "fix")]
+            severity: Severity = rule.get("severity", "suggestion")
+            told[name] = RuleFacts(texts[0], texts[1], texts[2], severity, str(rule.get("family", "")))
+    return told
 
 
 def _finding_order(item: Finding) -> tuple[int, str, int, str]:

@@ -30,6 +30,8 @@ from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence, EvidenceClass, Where
+from trainwreck.core.fix import Fix
+from trainwreck.core.program import Module
 
 SIGN_PREFIX = "code-"
 
@@ -108,8 +110,10 @@ def sighting(
     *,
     cls: EvidenceClass = "direct",
     proof: Proof = (),
+    fix: Fix | None = None,
 ) -> Evidence:
-    """What a rule saw: ``rule`` is its ``__name__``; ``proof`` the places that show it, from the fault onwards."""
+    """What a rule saw: ``rule`` is its ``__name__``; ``proof`` the places that show it, from the fault onwards;
+    ``fix`` how to correct it (see ``trainwreck.code.edits``)."""
     node, scope = (place.node, place.scope) if isinstance(place, Call | Step) else place
     path, line, column, cell = at(node, scope)
     chain = [_link(item) for item in proof]
@@ -117,7 +121,7 @@ def sighting(
     sentence = text + (f" (see {', '.join(shown[:4])})" if shown else "")
     value = {"proof": [[p, n, t] for p, n, t in chain]} if chain else None
     where = Where("code", path=path, line=line, column=column, cell=cell)
-    return Evidence(sign_of(rule), cls, sentence, where, value)
+    return Evidence(sign_of(rule), cls, sentence, where, value, until=until(node, scope), fix=fix)
 
 
 def guess(rule: str, place: Call | Step | tuple[ast.AST, Scope], text: str, proof: Proof = ()) -> Evidence:
@@ -128,11 +132,33 @@ def guess(rule: str, place: Call | Step | tuple[ast.AST, Scope], text: str, proo
 def at(node: ast.AST, scope: Scope) -> tuple[str, int, int, int | None]:
     """(path, line, column, cell) of ``node``; in a notebook the line within its cell."""
     module = scope.module
-    line, column = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0)) + 1
+    line = int(getattr(node, "lineno", 1))
+    column = _characters(module, line, int(getattr(node, "col_offset", 0))) + 1
     if not module.cells:
         return module.path, line, column, None
     cell = bisect_right(module.cells, line)
     return module.path, line - module.cells[cell - 1] + 1 if cell else line, column, cell or None
+
+
+def until(node: ast.AST, scope: Scope) -> tuple[int, int] | None:
+    """The end of ``node``: its last line and the column after it. A block ends where its first line ends."""
+    last, offset = getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None)
+    if last is None or offset is None:
+        return None
+    module = scope.module
+    first = int(getattr(node, "lineno", last))
+    if isinstance(getattr(node, "body", None), list):
+        last, column = first, len(module.lines[first - 1].rstrip()) + 1 if first <= len(module.lines) else 1
+    else:
+        column = _characters(module, last, offset) + 1
+    shift = at(node, scope)[1] - first
+    return last + shift, column
+
+
+def _characters(module: Module, line: int, offset: int) -> int:
+    """``ast`` counts columns in bytes of UTF-8; people and editors count characters."""
+    text = module.lines[line - 1] if 0 < line <= len(module.lines) else ""
+    return offset if text.isascii() else len(text.encode()[:offset].decode("utf-8", "replace"))
 
 
 def _link(item: Step | Call | tuple[str, int, str]) -> tuple[str, int, str]:

@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from trainwreck.core.fix import Fix
+
 Severity = Literal["critical", "warning", "suggestion"]
 SEVERITIES: tuple[Severity, ...] = ("suggestion", "warning", "critical")
 
@@ -44,7 +46,8 @@ class Evidence:
 
     ``value`` is the observed value: a number, a short text, or the named parts of a message as an object.
     ``end`` marks the last step or line of a sighting that stretches over a range. ``attempt`` is the run attempt
-    (1-based) that it belongs to, None where that has no meaning.
+    (1-based) that it belongs to, None where that has no meaning. Of code: ``until`` is the line and the column where
+    the text that is meant ends (the first column after it), ``fix`` how it can be corrected.
     """
 
     sign: str
@@ -54,6 +57,8 @@ class Evidence:
     value: Any = None
     end: float | None = None
     attempt: int | None = None
+    until: tuple[int, int] | None = None
+    fix: Fix | None = None
 
     @property
     def id(self) -> str:

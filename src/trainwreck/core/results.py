@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from trainwreck import __version__
 from trainwreck.core.evidence import SEVERITIES, Evidence, Severity, Where, jsonable
+from trainwreck.core.fix import Edit as Edit
+from trainwreck.core.fix import Fix as Fix
 from trainwreck.core.run import Setting
 
 SCHEMA = 1
@@ -25,29 +27,6 @@ class Location:
 
     def to_json(self) -> dict[str, Any]:
         return {"path": self.path, "line": self.line, "end_line": self.end_line or self.line}
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Replace the lines ``line``..``end_line`` of ``path`` by ``text``."""
-
-    path: str
-    line: int
-    end_line: int
-    text: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"path": self.path, "line": self.line, "end_line": self.end_line, "text": self.text}
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    text: str
-    edits: Sequence[Edit] = ()
-    safe: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return {"text": self.text, "edits": [e.to_json() for e in self.edits], "safe": self.safe}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +88,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A located sighting that is a finding of its own (a static rule, an unreadable file)."""
+    """A located sighting that is a finding of its own (a static rule, an unreadable file).
+
+    The end is where the marked text ends: ``end_column`` is the first column after it. ``proof`` are the lines that it
+    follows from. In a notebook ``cell`` counts the code cells from 1, and ``line`` the lines of the cell.
+    """
 
     id: str
     sign: str
@@ -122,9 +105,10 @@ class Finding:
     end_column: int | None = None
     proof: Sequence[tuple[str, int, str]] = ()
     fix: Fix | None = None
+    cell: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        plain = {
             "id": self.id,
             "sign": self.sign,
             "severity": self.severity,
@@ -137,6 +121,7 @@ class Finding:
             "proof": [{"path": p, "line": n, "text": t} for p, n, t in self.proof],
             "fix": self.fix.to_json() if self.fix else None,
         }
+        return {**plain, "cell": self.cell} if self.cell is not None else plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +219,24 @@ class Excerpt:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """What a report may say of an id beyond the sighting: catalogue text for the help of SARIF and editors."""
+
+    title: str
+    why: str
+    fix: str
+    severity: Severity
+    family: str
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """Everything that a verb answers.
 
     The fields from ``charts`` on are for people, not for the JSON. ``settings`` are the configured values of the
     runs, ``read`` the names of what was read, ``observed`` the roles and artefacts in it that could be judged (an
-    answer of "nothing found" is worth as much as these).
+    answer of "nothing found" is worth as much as these). ``rules`` are facts on the ids of the findings. ``verb`` is
+    what was asked; an answer of ``check`` is told as findings, one of ``diagnose`` as causes.
     """
 
     status: Status = "complete"
@@ -259,6 +256,8 @@ class Result:
     settings: Sequence[Setting] = ()
     read: Sequence[str] = ()
     observed: Sequence[str] = ()
+    rules: Mapping[str, RuleFacts] = field(default_factory=dict)
+    verb: Literal["diagnose", "check"] = "diagnose"
 
     def summary(self) -> dict[str, int]:
         """Counts of findings and of causes that count: roots and contributors."""
