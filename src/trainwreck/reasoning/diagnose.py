@@ -9,7 +9,7 @@ from trainwreck.catalogue.load import CODE_PREFIX, Catalogue
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.results import Cause, Fix, Location, Missing, Reference, Role
 from trainwreck.reasoning.calibrate import confidence
-from trainwreck.reasoning.resemble import resemblances
+from trainwreck.reasoning.resemble import MAX_WORDS, resemblances
 from trainwreck.reasoning.weigh import Candidate, overlap, reaches, weigh
 
 TELLING = 0.12
@@ -41,8 +41,10 @@ def diagnose(
 
     ``reports`` are descriptions by people, (name, text): they are also compared with the catalogue's own words.
     """
-    alike = resemblances(reports, known)
-    candidates = weigh(evidence, known, observed, static_only=static_only, resembling=alike)
+    short = [(name, text) for name, text in reports if 0 < len(text.split()) <= MAX_WORDS]
+    alike = resemblances(short, known)
+    names = frozenset(name for name, _ in short)
+    candidates = weigh(evidence, known, observed, static_only=static_only, resembling=alike, reports=names)
     told = [c for c in candidates if _confidence(c) >= TELLING][:MAX_CAUSES]
     roles = _roles(told, known)
     ordered = sorted(told, key=lambda c: (_place(roles[c.mode.id]), -_confidence(c), -c.score, c.mode.id))

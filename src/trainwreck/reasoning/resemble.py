@@ -23,13 +23,12 @@ NEAR = 0.55
 
 
 def resemblances(reports: Sequence[tuple[str, str]], known: Catalogue) -> Mapping[str, tuple[float, Evidence]]:
-    """For each mode that a report resembles: a weight and the evidence. ``reports`` are (name, text)."""
-    chosen = [(name, text) for name, text in reports if 0 < len(text.split()) <= MAX_WORDS]
-    if not chosen:
+    """For each mode that a report resembles: a weight and the evidence. ``reports`` are short ones, (name, text)."""
+    if not reports:
         return {}
     index = Index(known)
     found: dict[str, tuple[float, Evidence]] = {}
-    for name, text in chosen:
+    for name, text in reports:
         hits = index.search(text, limit=HITS)
         for hit in hits:
             relative = hit.score / hits[0].score if hits[0].score > 0 else 0.0

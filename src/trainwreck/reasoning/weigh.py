@@ -22,12 +22,17 @@ DAMPING = (1.0, 0.6, 0.35, 0.2)
 SUSPICION: Mapping[EvidenceClass, float] = {"direct": 0.85, "circumstantial": 0.45, "inferred": 0.45}
 """How much static evidence counts while no sign of the run speaks for the same mode (DESIGN: reduced weight). What the
 code proves (direct) is a fault whether the curves show it or not; a suspicion is not."""
+ONE_REPORT = 0.6
+"""Overlap of modes that the words of one short description speak for: people describe one failure at a time."""
 CLASS_FACTOR: Mapping[EvidenceClass, float] = {"direct": 1.0, "circumstantial": 0.85, "inferred": 0.6}
 
 
 @dataclass
 class Candidate:
-    """A mode under consideration: its log odds and the sightings on either side."""
+    """A mode under consideration: its log odds and the sightings on either side.
+
+    ``report`` is the short description that all its evidence comes from, if it does.
+    """
 
     mode: Mode
     score: float
@@ -36,6 +41,7 @@ class Candidate:
     conclusive: bool = False
     probability: float = 0.0
     strengths: dict[str, float] = field(default_factory=dict)
+    report: str | None = None
 
     @property
     def cls(self) -> EvidenceClass:
@@ -56,12 +62,13 @@ def weigh(
     *,
     static_only: bool,
     resembling: Mapping[str, tuple[float, Evidence]] | None = None,
+    reports: frozenset[str] = frozenset(),
 ) -> list[Candidate]:
     """All modes with something to say for them, most likely first, with probabilities after competition.
 
     ``observed`` are the roles and artefacts that were there to be seen; without them nothing counts as absent.
     ``static_only``: in ``check`` static evidence has full weight. ``resembling``: by mode, the weight and evidence of a
-    description that resembles it.
+    description that resembles it. ``reports``: names of short descriptions; each tells of one failure.
     """
     extra = resembling or {}
     by_sign: dict[str, list[Evidence]] = {}
@@ -81,6 +88,8 @@ def weigh(
                 candidate.evidence.append(item)
                 candidate.strengths[item.sign] = weight
             if candidate.evidence:
+                places = {e.where.path for e in candidate.evidence}
+                candidate.report = next(iter(places)) if len(places) == 1 and places <= reports else None
                 candidates.append(candidate)
     _support_chains(candidates, known)
     _compete(candidates, known)
@@ -152,11 +161,12 @@ def reaches(start: str, goal: str, known: Catalogue) -> bool:
 def overlap(one: Candidate, other: Candidate) -> float:
     """How much of the weaker one's support (by strength) is evidence that both lean on, 0..1."""
     shared = one.strengths.keys() & other.strengths.keys()
+    floor = ONE_REPORT if one.report is not None and one.report == other.report else 0.0
     if not shared:
-        return 0.0
+        return floor
     weaker = min(one, other, key=lambda c: c.score)
     total = sum(weaker.strengths.values()) or 1.0
-    return sum(weaker.strengths[s] for s in shared) / total
+    return max(floor, sum(weaker.strengths[s] for s in shared) / total)
 
 
 def _compete(candidates: Sequence[Candidate], known: Catalogue) -> None:
