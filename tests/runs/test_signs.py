@@ -31,6 +31,10 @@ SICK = {
         {"loss": [*falling(10, 2, 1, 5), *[0.0] * 20], "grad_norm": [1.0] * 10 + [NAN] * 20},
         {"zero-loss", "nan-loss", "nan-grad-with-zero-loss"},
     ),
+    "a gradient that breaks before the loss": (
+        {"loss": [*falling(50, 3, 2, 20), *[NAN] * 20], "grad_norm": [0.5] * 49 + [NAN] * 21},
+        {"nan-loss", "nan-gradient-before-loss"},
+    ),
     "an error called mse": ({"mse": [NAN] * 8, "val_r2": [NAN] * 8}, {"nan-loss"}),
     "divergence": (
         {"loss": np.concatenate([falling(200, 4, 2, 50), 2 + 0.03 * X(100)])},

@@ -19,9 +19,10 @@ CONCLUSIVE_BONUS = 5.0
 """Log odds that a proving sign adds to its own weight: enough to beat any sum of circumstantial signs (a judgement)."""
 DAMPING = (1.0, 0.6, 0.35, 0.2)
 """Weight of the first, second, third, … positive sign of one family; a judgement, checked by calibration."""
-SUSPICION: Mapping[EvidenceClass, float] = {"direct": 0.85, "circumstantial": 0.45, "inferred": 0.45}
+SUSPICION: Mapping[EvidenceClass, float] = {"direct": 0.85, "circumstantial": 0.45, "inferred": 0.0}
 """How much static evidence counts while no sign of the run speaks for the same mode (DESIGN: reduced weight). What the
-code proves (direct) is a fault whether the curves show it or not; a suspicion is not."""
+code proves (direct) is a fault whether the curves show it or not; a suspicion is not, and what is only possible
+(inferred) counts where a sign of the run agrees."""
 ONE_REPORT = 0.6
 """Overlap of modes that the words of one short description speak for: people describe one failure at a time."""
 CLASS_FACTOR: Mapping[EvidenceClass, float] = {"direct": 1.0, "circumstantial": 0.85, "inferred": 0.6}

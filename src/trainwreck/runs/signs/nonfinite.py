@@ -10,6 +10,8 @@ from trainwreck.runs.signs._curve import Curve, View, seen, show
 
 FAMILY = "nonfinite"
 LOSSES = ("loss", "loss-term", "rl-loss", "value-loss", "policy-loss", "generator-loss", "discriminator-loss")
+GRADIENT_LEAD = 2
+"""Logged points by which a NaN gradient may precede the NaN loss: the step after it uses the broken weights."""
 LOOK_BACK = 20
 """Points before the first non-finite one that are looked at; a judgement."""
 RISE = 1.5
@@ -33,7 +35,7 @@ def find(view: View) -> Iterator[Evidence]:
         curve = next(c for c in evals if _first(c) is not None)
         place = _first(curve) or 0
         word = "nan-eval-loss" if losses and any(c.n for c in losses) else "nan-loss"
-        yield _said(word, f"the validation loss {curve.name} is not finite", curve, place)
+        yield _said(word, f"{_noun(curve, 'the validation loss')} is not finite", curve, place)
     yield from _gradients(view, bool(broken))
 
 
@@ -56,7 +58,7 @@ def _training(view: View, losses: Sequence[Curve], broken: Sequence[Curve]) -> I
     main = min(broken, key=lambda c: (c.series.steps[_first(c) or 0], c.series.role != "loss", -c.count))
     place = _first(main) or 0
     share = 1.0 - len(main.index) / main.count
-    yield _said("nan-loss", f"the loss {main.name} is not finite", main, place, f" ({share:.0%} of its points)")
+    yield _said("nan-loss", f"{_noun(main, 'the loss')} is not finite", main, place, f" ({share:.0%} of its points)")
     after = main.raw[place:]
     finite_after = int(main.finite[place:].sum())
     if finite_after >= 3 and bool(main.finite[-1]):
@@ -80,8 +82,37 @@ def _training(view: View, losses: Sequence[Curve], broken: Sequence[Curve]) -> I
     if (grad := _grad_rise(view, float(main.series.steps[place]))) >= GRAD_RISE:
         text = f"the gradient norm stood {show(grad)} times above its median before {main.name} became non-finite"
         yield seen("grad-norm-rises-before-nan", text, main.series.where(place), grad, cls="circumstantial")
+    yield from _gradient_first(view, main, place)
     if len(losses) >= 3 and place > 0:
         yield from _terms(losses, main, place)
+
+
+def _noun(curve: Curve, kind: str) -> str:
+    """``kind`` and the name, or the name alone where it says loss itself."""
+    return curve.name if "loss" in curve.name.lower() else f"{kind} {curve.name}"
+
+
+def _gradient_first(view: View, main: Curve, place: int) -> Iterator[Evidence]:
+    """A NaN (not an infinite) gradient norm at a step whose own loss is still finite.
+
+    The forward was fine and the backward was not: the fault is an operation whose slope does not exist there. An
+    overflow would make the norm infinite, and a loss scaler would skip the step, so runs with a scale are left out.
+    """
+    if place < 1 or view.all("loss-scale"):
+        return
+    for curve in view.all("grad-norm"):
+        first = _first(curve)
+        if first is None or curve.raw[first] == curve.raw[first] or curve.count < 2:
+            continue
+        step = curve.series.steps[first]
+        same = [i for i in range(max(0, place - GRADIENT_LEAD), place) if main.series.steps[i] == step]
+        if same and not curve.finite[first:].any():
+            text = (
+                f"at {curve.series.unit} {show(float(step))} {curve.name} is NaN while {main.name} of the same step is "
+                f"finite ({show(float(main.raw[same[0]]))})"
+            )
+            yield seen("nan-gradient-before-loss", text, curve.series.where(first), "nan", cls="circumstantial")
+            return
 
 
 def _terms(losses: Sequence[Curve], main: Curve, place: int) -> Iterator[Evidence]:

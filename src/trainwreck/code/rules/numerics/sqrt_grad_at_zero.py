@@ -34,11 +34,14 @@ def spread(pred, other):
     gaps = ((pred.unsqueeze(0) - pred.unsqueeze(1)).pow(2) + 1e-8).sqrt()
     return gaps.mean() + (pred - other).pow(2).sqrt().mean()
 """
+_GAP = r"\(\w[\w.\[\]]* - \w[\w.\[\]]*\)\s*(?:\*\* ?2|\.pow\(2\)|\.square\(\))"
+SQUARED_GAP = re.compile(rf"(?s){_GAP}.*\bsum\b|\bsum\b.*{_GAP}")
 SAFE = re.compile(r"eps|1e-\d|clamp|clip|maximum|detach|no_grad")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    """Certain where all pairs of one thing are compared: the diagonal is zero."""
+    """Certain where all pairs of one thing are compared: the diagonal is zero. A distance of two things is only a
+    suspicion, of use where a run shows NaN gradients."""
     for call in _roots(project):
         inner = _inner(call)
         pairs = _pairs(inner) if inner is not None else None
@@ -50,6 +53,16 @@ def find(project: Project) -> Iterator[Evidence]:
             yield sighting(
                 __name__, call, f"each {pairs} is compared with itself too, and the root of 0 has no gradient"
             )
+        elif (
+            pairs is None
+            and inner is not None
+            and last_name(call.node.func) == "sqrt"
+            and SQUARED_GAP.search(written(inner))
+            and not SAFE.search(written(call.node))
+            and not under_no_grad(project, call.node, call.scope)
+        ):
+            text = "the root of a sum of squared differences has no gradient where both sides are equal"
+            yield sighting(__name__, call, text, cls="inferred")
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
