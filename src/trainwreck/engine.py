@@ -11,11 +11,15 @@ from trainwreck.catalogue.load import CODE_PREFIX, Catalogue, catalogue
 from trainwreck.collect import Collected, collect
 from trainwreck.core.errors import NothingReadable
 from trainwreck.core.evidence import Evidence, Severity, Unreadable
+from trainwreck.core.program import Problem
 from trainwreck.core.results import Cause, Finding, Location, Result, RuleFacts, RunSummary, Status, Symptom
 from trainwreck.core.source import Source
 
 if TYPE_CHECKING:
     from trainwreck.code import StaticSightings
+
+BROKEN = "broken-file"
+"""The rule of files that their own language refuses."""
 
 
 def diagnose(
@@ -52,7 +56,7 @@ def diagnose(
     seen_errors = error_witness.witness(
         found.sources, known.signatures, program=program, reports=symptoms, skip=seen_runs.structured
     )
-    static = code_witness.witness(program, seen_errors.failures)
+    static = code_witness.witness(program, seen_errors.failures, assume_newest=False)
     evidence = without_doubles([*seen_errors.evidence, *seen_runs.evidence, *static.evidence])
     observed = frozenset({*seen_runs.observed, *seen_errors.observed, *static.observed})
 
@@ -94,15 +98,16 @@ def check(sources: Sequence[Source], *, targets: Mapping[str, str] | None = None
 
     known = catalogue()
     program = code_witness.build(sources)
-    static = code_witness.witness(program)
-    answer = reason(static.evidence, known, static.observed, static_only=True)
-    problems = [Unreadable(path, reason) for path, reason in static.problems]
-    findings = [*map(_unreadable_finding, problems), *_static_findings(static.evidence, known)]
+    static = code_witness.witness(program, targets=targets)
+    proven = [e for e in static.evidence if e.cls != "inferred"]  # the others need a run that agrees
+    answer = reason(proven, known, static.observed, static_only=True)
+    problems = static.problems
+    findings = [*(problem_finding(p, known) for p in problems), *_static_findings(static.evidence, known)]
     return Result(
-        status="partial" if problems else "complete" if findings else "nothing_found",
+        status="partial" if any(not p.syntax for p in problems) else "complete" if findings else "nothing_found",
         root_causes=[_placed(cause, static) for cause in answer.causes],
         findings=sorted(findings, key=_finding_order),
-        unreadable=[f"{u.path}: {u.reason}" for u in problems],
+        unreadable=[f"{p.path}: {p.reason}" for p in problems if not p.syntax],
         read=[source.name for source in sources],
         observed=sorted(static.observed),
         rules=facts((f.id for f in findings), known),
@@ -156,6 +161,14 @@ def _unreadable_finding(item: Unreadable) -> Finding:
     return Finding("unreadable", "unreadable", "suggestion", f"{item.path}: {item.reason}", item.path, line)
 
 
+def problem_finding(item: Problem, known: Catalogue) -> Finding:
+    """A file that the language refuses is a finding; one that could not be read is told as such."""
+    sign = BROKEN if item.syntax else "unreadable"
+    severity: Severity = known.rules[sign]["severity"]
+    message = item.reason if item.syntax else f"{item.path}: {item.reason}"
+    return Finding(sign, sign, severity, message, item.path, item.line or 1, item.column or 1, cell=item.cell)
+
+
 def _static_findings(evidence: Sequence[Evidence], known: Catalogue) -> list[Finding]:
     findings = []
     for item in evidence:
@@ -163,6 +176,7 @@ def _static_findings(evidence: Sequence[Evidence], known: Catalogue) -> list[Fin
         mode, rule = known.mode(name), known.rules.get(name)
         severity = mode.severity if mode else (rule or {}).get("severity", "suggestion")
         where = item.where
+        severity = item.severity or severity
         if item.cls == "direct" and where.path and where.line:
             end_line, end_column = item.until or (None, None)
             findings.append(

@@ -176,7 +176,7 @@ def test_large_files_are_left_out() -> None:
     source = Source("big.py", from_bytes("big.py", b"x=1").open, b"x=1", MAX_BYTES + 1)
     program = build([source])
     assert program.modules == {}
-    assert "larger than" in program.problems[0][1]
+    assert "larger than" in program.problems[0].reason
 
 
 def test_nothing_is_run(tmp_path: object) -> None:

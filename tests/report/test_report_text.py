@@ -83,7 +83,8 @@ def test_without_unicode_everything_is_ascii() -> None:
 
 def test_an_empty_answer_is_still_an_answer() -> None:
     for form in report.FORMATS:
-        assert report.render(Result(status="nothing_found"), form)
+        # No annotations is an answer too.
+        assert report.render(Result(status="nothing_found"), form) or form == "github"
 
 
 class Stream(io.StringIO):

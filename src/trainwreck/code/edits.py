@@ -40,7 +40,8 @@ def rename_attribute(node: ast.Attribute, new: str, scope: Scope, words: str, *,
 
 def remove_keyword(call: ast.Call, name: str, scope: Scope, words: str, *, safe: bool = False) -> Fix:
     """The keyword argument ``name`` of ``call`` goes, with the comma that held it."""
-    arguments = sorted([*call.args, *call.keywords], key=lambda a: (a.lineno, a.col_offset))
+    every: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    arguments = sorted(every, key=lambda a: (a.lineno, a.col_offset))
     place = next((i for i, a in enumerate(arguments) if isinstance(a, ast.keyword) and a.arg == name), None)
     if place is None:
         return Fix(words)

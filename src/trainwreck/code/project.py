@@ -9,7 +9,7 @@ from typing import Any
 
 from trainwreck.code.calls import Call, default_of, enclosing_class, last_name
 from trainwreck.code.scopes import Binding, FunctionNode, Scope, Walked, walk
-from trainwreck.core.program import Program
+from trainwreck.core.program import Problem, Program
 
 MAX_DEPTH = 12
 """Steps of indirection that are followed for one name; more is no chain that a person wrote."""
@@ -46,19 +46,31 @@ WRAPPERS = frozenset(
 class Project:
     """All modules of a program with their scopes; answers questions about names. Unknown is None or an empty list."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(
+        self, program: Program, targets: Mapping[str, str] | None = None, *, assume_newest: bool = True
+    ) -> None:
         self.program = program
-        self.problems: list[tuple[str, str]] = list(program.problems)
+        self.targets: Mapping[str, str] = targets or {}
+        """Versions that the user asked for, by package; they win over pins."""
+        self.assume_newest = assume_newest
+        """Without a pin the newest release counts. Not so for a run that happened: it had the release that it had."""
+        self.problems: list[Problem] = list(program.problems)
         self.walked: dict[str, Walked] = {}
         for path, module in program.modules.items():
             try:
                 self.walked[path] = walk(module)
             except RecursionError:
-                self.problems.append((path, "is nested too deeply to be analysed"))
+                self.problems.append(Problem(path, "is nested too deeply to be analysed"))
         self._classes: dict[ast.AST, Scope | None] = {}
         self._callers: dict[Scope, list[Call]] = {}
         self.memo: dict[str, Any] = {}
         """Answers that cost a walk over everything, by the name of the question."""
+
+    def files(self, *kinds: str) -> Iterator[tuple[str, str]]:
+        """(path, text) of the files of these kinds beside the program; see ``beside.KINDS``. Each is read once."""
+        from trainwreck.code.beside import texts
+
+        return texts(self, kinds)
 
     # ------------------------------------------------------------------ indexes
     @cached_property

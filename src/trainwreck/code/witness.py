@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainwreck.code.project import Project
@@ -11,7 +11,7 @@ from trainwreck.code.rule import Rule, rules
 from trainwreck.code.surface import Surface, surfaces
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.failure import Failure
-from trainwreck.core.program import Program
+from trainwreck.core.program import Problem, Program
 
 __all__ = ["StaticSightings", "build", "witness"]
 
@@ -21,11 +21,11 @@ PER_RULE = 20
 
 @dataclass
 class StaticSightings:
-    """What the code shows. ``problems`` are (path, reason) of files that could not be analysed."""
+    """What the code shows. ``problems`` are files, or cells, that could not be analysed."""
 
     evidence: Sequence[Evidence] = ()
     observed: frozenset[str] = frozenset()
-    problems: Sequence[tuple[str, str]] = ()
+    problems: Sequence[Problem] = ()
     broken: Sequence[str] = ()
     project: Project | None = field(default=None, repr=False)
     surfaces: Sequence[Surface] = field(default=(), repr=False)
@@ -47,11 +47,21 @@ class StaticSightings:
         return None
 
 
-def witness(program: Program, failures: Sequence[Failure] = ()) -> StaticSightings:
-    """Sightings of the rules, and for each failure the place where the failing value was made. Never raises."""
-    if not program.modules:
+def witness(
+    program: Program,
+    failures: Sequence[Failure] = (),
+    *,
+    targets: Mapping[str, str] | None = None,
+    assume_newest: bool = True,
+) -> StaticSightings:
+    """Sightings of the rules, and for each failure the place where the failing value was made. Never raises.
+
+    ``targets``: versions to check against, by package. ``assume_newest``: without one, and without a pin in the
+    project, the newest release counts.
+    """
+    if not program.modules and not program.others:
         return StaticSightings(problems=program.problems)
-    project = Project(program)
+    project = Project(program, targets, assume_newest=assume_newest)
     broken: list[str] = []
     seen = surfaces(project, failures)
     evidence: dict[tuple[str, str | None, int | None], Evidence] = {}
@@ -66,7 +76,8 @@ def witness(program: Program, failures: Sequence[Failure] = ()) -> StaticSightin
                 if count >= PER_RULE:
                     break
                 evidence[(item.sign, item.where.path, item.where.line)] = item
-    return StaticSightings(list(evidence.values()), frozenset({"code"}), project.problems, broken, project, seen)
+    observed = frozenset({"code"}) if program.modules else frozenset[str]()
+    return StaticSightings(list(evidence.values()), observed, project.problems, broken, project, seen)
 
 
 def _guarded(rule: Rule, sightings: Iterator[Evidence], broken: list[str]) -> Iterator[Evidence]:

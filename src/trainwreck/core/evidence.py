@@ -47,7 +47,8 @@ class Evidence:
     ``value`` is the observed value: a number, a short text, or the named parts of a message as an object.
     ``end`` marks the last step or line of a sighting that stretches over a range. ``attempt`` is the run attempt
     (1-based) that it belongs to, None where that has no meaning. Of code: ``until`` is the line and the column where
-    the text that is meant ends (the first column after it), ``fix`` how it can be corrected.
+    the text that is meant ends (the first column after it), ``fix`` how it can be corrected, ``severity`` how bad it
+    is here where that is not what its id says (a removed argument crashes only with the releases that lack it).
     """
 
     sign: str
@@ -59,6 +60,7 @@ class Evidence:
     attempt: int | None = None
     until: tuple[int, int] | None = None
     fix: Fix | None = None
+    severity: Severity | None = None
 
     @property
     def id(self) -> str:

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trainwreck.core.source import Source
+
 
 @dataclass(frozen=True)
 class Module:
@@ -18,9 +20,26 @@ class Module:
     cells: Sequence[int] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a file, or a part of it, was not analysed. ``syntax`` is True where the language itself refuses it, False
+    where it could not be read or was left out."""
+
+    path: str
+    reason: str
+    line: int | None = None
+    column: int | None = None
+    cell: int | None = None
+    syntax: bool = False
+
+
 @dataclass(frozen=True)
 class Program:
-    """All modules that were read, by relative posix path. ``problems`` are files that are no valid Python."""
+    """All modules that were read, by relative posix path, and what could not be read.
+
+    ``others`` are what stood beside them: requirements, lock files, configurations, scripts; read when asked for.
+    """
 
     modules: Mapping[str, Module]
-    problems: Sequence[tuple[str, str]] = ()
+    problems: Sequence[Problem] = ()
+    others: Sequence[Source] = ()

@@ -92,6 +92,7 @@ class Finding:
 
     The end is where the marked text ends: ``end_column`` is the first column after it. ``proof`` are the lines that it
     follows from. In a notebook ``cell`` counts the code cells from 1, and ``line`` the lines of the cell.
+    ``fingerprint`` names the finding independently of its line's number.
     """
 
     id: str
@@ -106,6 +107,7 @@ class Finding:
     proof: Sequence[tuple[str, int, str]] = ()
     fix: Fix | None = None
     cell: int | None = None
+    fingerprint: str = ""
 
     def to_json(self) -> dict[str, Any]:
         plain = {
@@ -209,13 +211,14 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A few lines of a file around a place; ``marked`` are the line numbers to point at."""
+    """A few lines of a file (or of a notebook's cell) around a place; ``marked`` are the line numbers to point at."""
 
     path: str
     first_line: int
     lines: Sequence[str]
     marked: Sequence[int]
     title: str = ""
+    cell: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

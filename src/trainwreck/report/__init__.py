@@ -16,8 +16,21 @@ FORMATS = {
     "markdown": "markdown",
     "html": "html",
     "package": "package",
+    "sarif": "sarif",
+    "github": "github",
+    "gitlab": "gitlab",
+    "junit": "junit",
 }
-SUFFIXES = {".json": "json", ".jsonl": "jsonl", ".md": "markdown", ".html": "html", ".htm": "html", ".txt": "full"}
+SUFFIXES = {
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".md": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".txt": "full",
+    ".sarif": "sarif",
+    ".xml": "junit",
+}
 
 
 def render(result: Result, form: str, **options: Any) -> str:

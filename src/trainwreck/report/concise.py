@@ -5,13 +5,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainwreck.core.results import Cause, Result
-from trainwreck.report import words
+from trainwreck.core.results import Cause, Finding, Result
+from trainwreck.report import listing, words
 from trainwreck.report.safe import line
 
 
 def render(result: Result, form: str = "concise", **_: Any) -> str:
-    """Causes in their order, then findings. One sentence where there is neither, so that silence is no riddle."""
+    """Causes in their order, then findings. One sentence where there is neither, so that silence is no riddle.
+
+    An answer of ``check`` is its findings alone, and nothing where there are none: editors and pipes read it.
+    """
+    if result.verb == "check":
+        return "".join(
+            f"{listing.place(f)}: {f.id}{listing.fixable(f)} {f.severity}: {line(f.message, 400)}\n"
+            for f in result.findings
+        )
     rows = [_cause(cause, result) for cause in result.root_causes if cause.role != "consequence"]
     told = {c.id for c in result.root_causes}
     rows += [
@@ -24,6 +32,10 @@ def render(result: Result, form: str = "concise", **_: Any) -> str:
         files = words.plural(len(result.read), "file")
         rows.append(f"trainwreck: {sentence[0].lower()}{sentence[1:]} ({files}{': ' + seen if seen else ''})")
     return "\n".join(rows) + "\n"
+
+
+def _finding(item: Finding) -> str:
+    return f"{listing.place(item)}: {item.id}{listing.fixable(item)} {item.severity}: {line(item.message, 400)}"
 
 
 def _cause(cause: Cause, result: Result) -> str:

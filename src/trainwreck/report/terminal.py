@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainwreck.core.results import Cause, Result
-from trainwreck.report import words
+from trainwreck.report import listing, words
 from trainwreck.report.page import Limits, Page
 from trainwreck.report.safe import line
 
@@ -23,6 +23,10 @@ def render(
     result: Result, form: str = "full", *, color: bool = False, unicode: bool = True, width: int = WIDEST, **_: Any
 ) -> str:
     """The report as text of at most ``width`` columns. ``unicode`` False: ASCII only."""
+    if result.verb == "check":
+        return listing.render(result, color=color, unicode=unicode, width=width)
+    from trainwreck.report.page import Page
+
     for limits in LIMITS:
         page = Page(color, max(NARROWEST, min(width, WIDEST)), unicode, limits)
         _compose(page, result)
