@@ -80,7 +80,7 @@ class Clock:
             state.within, state.per_epoch = True, total
         known = epoch if epoch is not None else self.epoch
         turn: Turn = ""
-        fractional = epoch is not None and epoch != int(epoch)
+        fractional = epoch is not None and not float(epoch).is_integer()
         if state.raw is not None and not fractional and known is not None and known != state.epoch:
             began_again = step <= state.raw
             forward = state.epoch is None or known > state.epoch

@@ -26,6 +26,8 @@ MAX_POINTS = 2000
 """A longer series is reduced to this many buckets; a spike of one point survives as the bucket's extreme."""
 SPIKE_WINDOW = 31
 """Points of the running median that a spike stands out from: enough to outvote a spike of ten points (a judgement)."""
+TAIL = 3.0
+"""Times the 98th percentile of the residuals around: six standard deviations if they are normal; a judgement."""
 MAD_TO_SD = 1.4826
 """Median absolute deviation to standard deviation of a normal distribution (definition)."""
 
@@ -161,7 +163,8 @@ class Curve:
     def spikes(self, factor: float, sigmas: float = 10.0, skip: float = 0.02) -> list[int]:
         """Places (one a spike) where the curve stands ``factor`` times and ``sigmas`` scatters over its running median.
 
-        The first ``skip`` of the points (at least two) is left out: warm-up is no spike. Only for positive levels.
+        The first ``skip`` of the points (at least two; of a hundred and more 5%) is left out: warm-up and the noise of
+        the steep start are no spikes. Only for positive levels.
         """
         import numpy as np
 
@@ -170,7 +173,7 @@ class Curve:
         base = np.maximum(self.smooth, 0)
         floor = max(self.scatter, 1e-12 * abs(self.median))
         high = (self.top > factor * base) & (self.top > base + sigmas * floor) & (base > 0)
-        high[: max(2, int(skip * self.n))] = False
+        high[: max(2, int(max(skip, 0.05 if self.n >= 100 else 0.0) * self.n))] = False
         places = np.flatnonzero(high)
         if not len(places):
             return []
@@ -180,6 +183,20 @@ class Curve:
             return []
         groups = np.split(places, np.flatnonzero(np.diff(places) > max(2, self.n // 200)) + 1)
         return [int(g[self.top[g].argmax()]) for g in groups]
+
+    def stands_out(self, place: int) -> bool:
+        """True if this point stands clear of the curve's own upper tail: batch losses near zero have heavy tails.
+
+        The tail is the 98th percentile of the residuals within a tenth of the run on either side, in units of the level.
+        """
+        import numpy as np
+
+        if self.n < 100:
+            return True
+        low, high = max(0, place - self.n // 10), min(self.n, place + self.n // 10)
+        near = np.abs(np.arange(low, high) - place) > 3
+        rest = (self.top[low:high] - self.smooth[low:high])[near]
+        return bool(self.top[place] - self.smooth[place] > TAIL * float(np.quantile(rest, 0.98)))
 
     def flat(self, first: float = 0.0, last: float = 1.0, *, within: float = 0.01) -> bool:
         """True if the levels of this stretch stay within ``within`` (relative) of their median."""

@@ -78,6 +78,15 @@ def _train_level(view: View, step: float) -> tuple[float, float] | None:
     return (float(np.median(part)), loss.end) if len(part) else None
 
 
+def _goes_below(view: View, end: float, lowest: float) -> bool:
+    """The training loss ends below the best validation loss, or at least still falls in the second half of the run.
+
+    A run that blew up and came back to chance ends where it stood: its training loss fell too, and memorised nothing.
+    """
+    loss = view.loss
+    return end < lowest or (loss is not None and loss.level(0.75, 1.0) < 0.97 * loss.level(0.5, 0.75))
+
+
 def _against_training(view: View, total: Curve) -> Iterator[Evidence]:
     if total.n < MIN_EVALS - 1:
         return
@@ -98,7 +107,7 @@ def _against_training(view: View, total: Curve) -> Iterator[Evidence]:
     enough = after >= max(2, total.n // 10) or (after >= 1 and total.n <= 10 and clear)
     rising = enough and lowest > 0 and end > need * lowest and end - lowest > 3 * total.noise * (total.n >= 6)
     levels = _train_level(view, total.step(best))
-    falls = levels is None or levels[1] < 0.97 * levels[0]
+    falls = levels is None or (levels[1] < 0.97 * levels[0] and _goes_below(view, levels[1], lowest))
     if rising and falls and levels is not None and levels[0] > 0:
         text = (
             f"{total.name} is lowest at {at_step(total, best)} ({show(lowest)}) and rises to {show(end)}, while the "
@@ -205,6 +214,10 @@ def _scores(view: View) -> Iterator[Evidence]:
                 yield seen("no-learning", text, curve.where(0), curve.median, cls="circumstantial")
         for other in train[:1]:
             gap = other.end - curve.end
+            ev = view.eval_loss
+            settled = ev is not None and ev.n >= MIN_EVALS and ev.end <= 1.1 * float(ev.v.min())
+            if settled:
+                continue  # a gap beside a validation loss at its best is the usual difference of the two sets
             if curve.n >= MIN_EVALS and other.n >= MIN_EVALS and other.end <= 1.0001 and gap > 0.15 and other.end > 0.9:
                 text = f"{other.name} ends at {other.end:.3f}, {curve.name} at {curve.end:.3f}"
                 yield seen("train-val-accuracy-gap", text, curve.where(-1), gap, cls="circumstantial")

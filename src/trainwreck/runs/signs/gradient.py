@@ -57,7 +57,7 @@ def _size(view: View, curve: Curve) -> Iterator[Evidence]:
 
 
 def _spikes(view: View, curve: Curve) -> Iterator[Evidence]:
-    places = curve.spikes(SPIKE, skip=0.05)
+    places = [p for p in curve.spikes(SPIKE, skip=0.05) if curve.stands_out(p)]
     ended_well = curve.end < SPIKE * curve.median
     if not places or curve.n < 15 or not ended_well:
         return

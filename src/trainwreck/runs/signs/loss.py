@@ -27,6 +27,8 @@ HUGE = 1e6
 """A loss of this size is in the units of the data. Sums over pixels of an image batch reach 1e5; a judgement."""
 LANGUAGE = ("hf-trainer", "llamafactory", "trl")
 """Formats whose runs mostly train on tokens or classes: ln(vocabulary) is at most 12.5, and 50 leaves a wide margin."""
+EXPLODED = 3.0
+"""Level of the first 5% over the very first point, above which the run blew up at once; a judgement."""
 MIN_POINTS = 8
 """Below this no level is told from noise; a judgement."""
 
@@ -69,7 +71,8 @@ def _magnitude(view: View, curve: Curve) -> Iterator[Evidence]:
     if view.is_rl:
         return
     worst = max(view.all("loss", "loss-term"), key=lambda c: abs(c.median), default=curve)
-    size = max(abs(worst.start), abs(curve.start))
+    # A run that explodes in its first points starts small: the first point counts, not the level of the first 5%.
+    size = max(min(abs(c.start), abs(float(c.v[0]))) if c.n else 0.0 for c in (worst, curve))
     if size >= HUGE and curve.count >= 3:
         text = f"{worst.name} starts at {show(size)}: a loss of that size is in the units of raw data"
         yield seen("loss-scale-wrong", text, worst.where(0), size)
@@ -126,16 +129,20 @@ def _contradicted(view: View, curve: Curve) -> bool:
 
 
 def _levels(view: View, curve: Curve) -> Iterator[Evidence]:
+    import numpy as np
+
     if rises_by_design(view, curve):
         return
     blocks = curve.blocks(20)
     noise = max(curve.noise, curve.scatter)
     lowest = int(blocks.argmin())
     low, last = float(blocks[lowest]), float(blocks[-3:].min() if len(blocks) >= 12 else blocks[-1])
-    never_back = float(curve.v[max(1, curve.n // 4) :].min()) > ABOVE_START * curve.start
-    if curve.end > ABOVE_START * curve.start and (curve.end - curve.start > 3 * noise or never_back):
-        text = f"{curve.name} ends at {show(curve.end)}, above its start of {show(curve.start)}"
-        yield seen("loss-above-start", text, curve.where(-1), curve.end / max(curve.start, 1e-12))
+    start = curve.start if curve.start < EXPLODED * float(curve.v[0]) else float(curve.v[0])
+    never_back = float(curve.v[max(1, curve.n // 4) :].min()) > ABOVE_START * start
+    rest = float(np.median(curve.v[curve.n // 4 :]))
+    if curve.end > ABOVE_START * start and (curve.end - start > 3 * noise or never_back or rest > EXPLODED / 2 * start):
+        text = f"{curve.name} ends at {show(curve.end)}, above its start of {show(start)}"
+        yield seen("loss-above-start", text, curve.where(-1), curve.end / max(start, 1e-12))
     if last <= low or last - low <= 4 * noise / max(1.0, (curve.n / len(blocks)) ** 0.5) or lowest > len(blocks) - 3:
         return
     drop = float(blocks[0]) - low
@@ -197,9 +204,16 @@ def _steady(levels: object) -> bool:
 
 
 def _spikes(view: View, curve: Curve) -> Iterator[Evidence]:
+    if curve.n < 10:
+        return
+    if _knocked_about(curve):
+        text = f"{curve.name} is thrown up again and again and ends at {show(curve.end)}, no lower than it began"
+        yield seen("train-unstable", text, curve.where(int(curve.top.argmax())), float(curve.top.max()))
+        return
     drop = max(float(curve.blocks(10)[0]) - float(curve.smooth.min()), 0.1 * curve.median)
     places = [p for p in curve.spikes(SPIKE) if curve.top[p] - curve.smooth[p] > 0.25 * drop]
-    if not places or curve.n < 10:
+    places = [p for p in places if curve.stands_out(p)]
+    if not places:
         return
     good = [p for p in places if p < curve.n - max(3, curve.n // 20)]
     healed = curve.end <= 1.1 * float(curve.smooth[places[0]])
@@ -221,6 +235,16 @@ def _spikes(view: View, curve: Curve) -> Iterator[Evidence]:
     if swings >= 6 and not healed:
         text = f"{curve.name} swings up and down {swings} times by more than half its level without settling"
         yield seen("train-unstable", text, curve.where(places[0]), swings)
+
+
+def _knocked_about(curve: Curve) -> bool:
+    """At least three separate excursions above 1.5 times the start, and no progress over the whole run."""
+    first = float(curve.v[0])
+    if curve.n < 20 or first <= 0 or curve.end < 0.9 * first or curve.median < 0.9 * first:
+        return False
+    high = curve.top > SPIKE * first
+    rises = int((high[1:] & ~high[:-1]).sum())
+    return rises >= 3 and float(high.mean()) < 0.5
 
 
 def _swings(curve: Curve) -> int:
