@@ -13,7 +13,7 @@ MAX_DEPTH = 60
 NUMBERS = ("np", "numpy", "math", "torch")
 FILLED = frozenset(["zeros", "ones", "empty", "full", "rand", "randn"])
 DRAWN = frozenset(
-    ["normal", "uniform", "integers", "random", "gamma", "poisson", "standard_normal", "binomial", "choice"]
+    ["normal", "uniform", "integers", "randint", "random", "gamma", "poisson", "standard_normal", "binomial", "choice"]
 )
 SAME = frozenset(
     [
@@ -195,7 +195,7 @@ def _of_call(project: Project, node: ast.Call, scope: Scope, path: Path, depth: 
     subject = receiver if own else (node.args[0] if node.args else None)
     if name in ("float", "int", "len") and not own:
         return 0
-    if name in FILLED or (name in DRAWN and own):
+    if name in FILLED or (name in DRAWN and own) or name == "randint":
         return _sized(project, call, name, depth)
     if name in ONE:
         return 1
@@ -224,7 +224,8 @@ def _sized(project: Project, call: Call, name: str, depth: int) -> int | None:
             return len(sizes)
         size = sizes[0] if sizes else None
     if size is None:
-        place = {"normal": 2, "uniform": 2, "integers": 2, "gamma": 2, "random": 0, "standard_normal": 0}.get(name)
+        places = {"normal": 2, "uniform": 2, "integers": 2, "randint": 2, "gamma": 2, "random": 0, "standard_normal": 0}
+        place = places.get(name)
         size = call.node.args[place] if place is not None and place < len(call.node.args) else None
         if size is None:
             spread = [rank(project, a, call.scope, (), depth + 1) for a in call.node.args[:2]]

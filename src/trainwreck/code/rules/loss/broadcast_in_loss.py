@@ -92,7 +92,7 @@ def find(project: Project) -> Iterator[Evidence]:
         if rank(project, target, loss.scope) != 1:
             continue
         found = ends(project, prediction, loss.scope, reshapes=False)
-        columns = [(n, s) for n, s in found if isinstance(n, ast.Call) and _one_column(project, Call(n, s))]
+        columns = [(n, s) for n, s in found if isinstance(n, ast.Call) and one_column(project, Call(n, s))]
         if columns and len(columns) == len(found):
             place: tuple[ast.AST, Scope] = _place(project, loss, target) or _handed_out(columns[0])
             if id(place[0]) not in told:
@@ -116,7 +116,7 @@ def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
                 return
 
 
-def _one_column(project: Project, call: Call) -> bool:
+def one_column(project: Project, call: Call) -> bool:
     """True for the call of a ``Linear`` (or a stack that ends in one) with one output."""
     made = [call] if call.name == "Linear" else list(constructors(project, call.node.func, call.scope))
     for layer in made:

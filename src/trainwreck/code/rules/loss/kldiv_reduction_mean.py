@@ -1,0 +1,59 @@
+"""The KL divergence is averaged over all elements.
+
+What: ``kl_div`` or ``KLDivLoss`` with ``reduction`` left at, or set to, ``mean``.
+Why it matters: the sum is divided by batch times classes: the divergence is too small by the number of classes.
+When it is fine: where it is scaled back by hand; ``batchmean`` is the mathematical definition.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.facts import (
+    complete,
+    is_torch,
+    only,
+    option,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch.nn.functional as F
+def distill(s, t):
+    return F.kl_div(F.log_softmax(s, -1), F.softmax(t, -1))  # expect
+""",
+    """
+from torch import nn
+class Distill:
+    def __init__(self):
+        self.kl = nn.KLDivLoss()  # expect
+""",
+)
+GOOD = """
+import torch.nn.functional as F
+from torch import nn
+def distill(s, t, kw, n):
+    a = F.kl_div(s, t, reduction="batchmean") + F.kl_div(s, t, reduction="none").sum(-1).mean()
+    return a, nn.KLDivLoss(reduction="sum"), nn.KLDivLoss(**kw), F.kl_div(s, t) * n
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for call in project.calls("kl_div", "KLDivLoss"):
+        if not is_torch(project, call) or not complete(project, call) or "special" in project.called(call):
+            continue
+        at = option(project, call, "reduction")
+        if at is not None and only(project, at) != "mean":
+            continue
+        if any(option(project, call, n) is not None for n in ("size_average", "reduce")):
+            continue
+        above = project.parent(call.node, call.scope)
+        if isinstance(above, ast.BinOp) and isinstance(above.op, ast.Mult):
+            continue
+        yield sighting(
+            __name__, call, "the mean over all elements is no divergence; batchmean divides by the batch alone"
+        )

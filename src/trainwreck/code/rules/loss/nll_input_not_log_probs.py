@@ -1,0 +1,64 @@
+"""The negative log-likelihood gets no logarithms.
+
+What: the first argument of ``NLLLoss`` is a softmax or the bare output of a linear layer.
+Why it matters: the loss only rewards large outputs: it turns negative and the probabilities mean nothing.
+When it is fine: after ``log_softmax`` or ``log``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.facts import (
+    linear,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.seek import loss_kind, losses
+from trainwreck.code.spine import call_ends, ends, made_by
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch.nn.functional as F
+def train(model, loader):
+    for x, y in loader:
+        p = F.softmax(model(x), dim=1)
+        F.nll_loss(p, y).backward()  # expect
+""",
+    """
+from torch import nn
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+criterion = nn.NLLLoss()
+def train(loader):
+    for x, y in loader:
+        criterion(model(x), y).backward()  # expect
+""",
+)
+GOOD = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+soft = nn.Sequential(nn.Linear(4, 3), nn.LogSoftmax(dim=1))
+criterion = nn.NLLLoss()
+def train(model, loader):
+    for x, y in loader:
+        criterion(soft(x), y).backward()
+        criterion(F.log_softmax(model(x), 1), y).backward()
+        criterion(torch.log(torch.softmax(model(x), 1) + 1e-9), y).backward()
+        criterion(model(x), y).backward()
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for loss in losses(project):
+        value = loss.argument("input", 0)
+        kinds = loss_kind(project, loss)
+        if value is None or "nll" not in kinds or "crossentropy" in kinds or "gaussiannll" in kinds:
+            continue
+        found = call_ends(project, value, loss.scope)
+        if not found or len(found) != len(ends(project, value, loss.scope)):
+            continue
+        if all(linear(project, c) or made_by(project, c) & {"softmax", "Softmax"} for c in found):
+            text = "no log-softmax lies between the network and the negative log-likelihood"
+            yield sighting(__name__, loss, text, proof=found[:1])

@@ -1,0 +1,82 @@
+"""Functional dropout that does not know the mode.
+
+What: ``F.dropout(x, p)`` in the ``forward`` of a module without ``training=``; its default is True.
+Why it matters: dropout stays active after ``model.eval()``: predictions are random and worse.
+When it is fine: Monte-Carlo dropout on purpose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.facts import (
+    complete,
+    guarded,
+    only,
+    option,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch.nn.functional as F
+from torch import nn
+class Net(nn.Module):
+    def forward(self, x):
+        x = F.relu(self.fc1(x))
+        x = F.dropout(x, 0.5)  # expect
+        return self.fc2(x)
+""",
+    """
+import torch
+class Block(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.nn.functional.dropout(self.mlp(x), p=self.p)  # expect
+""",
+    """
+from torch.nn.functional import dropout2d
+from torch.nn import Module
+class Conv(Module):
+    def forward(self, x):
+        return dropout2d(self.conv(x))  # expect
+""",
+)
+GOOD = (
+    """
+import torch.nn.functional as F
+from torch import nn
+class Net(nn.Module):
+    def forward(self, x):
+        x = F.dropout(x, 0.5, self.training)
+        x = F.dropout(x, p=0.5, training=self.training)
+        if self.training:
+            x = F.dropout(x, 0.1)
+        return F.dropout(x, 0.0)
+""",
+    """
+import torch.nn.functional as F
+from torch import nn
+class McDropoutNet(nn.Module):
+    def forward(self, x):
+        return F.dropout(self.fc(x), 0.5)
+""",
+)
+FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+PURPOSE = re.compile(r"mc_?drop|monte|bayes|uncertain|prenet|always", re.IGNORECASE)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for call in project.calls(*FUNCTIONS):
+        if "torch.nn.functional" not in project.called(call) or not complete(project, call):
+            continue
+        owner = call.scope.owner
+        if owner is None or not project.is_a(owner, "Module") or option(project, call, "training", 2) is not None:
+            continue
+        if PURPOSE.search(owner.name) or guarded(project, call.node, call.scope, re.compile("training")):
+            continue
+        if only(project, option(project, call, "p", 1)) == 0:
+            continue
+        yield sighting(__name__, call, "this dropout ignores eval(): training= is not passed, and its default is True")

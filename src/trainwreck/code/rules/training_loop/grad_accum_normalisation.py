@@ -1,0 +1,131 @@
+"""The loss of a micro-batch is not divided by their number.
+
+What: the optimizer steps every N-th batch, and the loss that runs backward is a mean that is never divided by N.
+Why it matters: the gradient is N times as large as that of the batch it stands for: so is the learning rate.
+When it is fine: with a summed loss that is divided elsewhere, or gradients scaled before the step.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.facts import (
+    ENGINES,
+    made,
+)
+from trainwreck.code.order import (
+    TrainingStep,
+    kind_of,
+    training_steps,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.seek import losses
+from trainwreck.code.spine import ends
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch
+def train(model, loader, criterion, optimizer):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        loss.backward()  # expect
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    """
+import torch.nn.functional as F
+ACCUM = 8
+class Trainer:
+    def fit(self):
+        for step, batch in enumerate(self.loader):
+            F.mse_loss(self.model(batch["x"]), batch["y"]).backward()  # expect
+            if step % ACCUM == ACCUM - 1:
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+""",
+)
+GOOD = (
+    """
+import torch
+def train(model, loader, criterion, optimizer, accum):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y) / accum
+        loss.backward()
+        if (i + 1) % accum == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    """
+import torch
+def train(model, loader, criterion, optimizer, accum):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        loss = loss * (1 / accum)
+        loss.backward()
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+""",
+    """
+import torch
+def train(model, loader, criterion, optimizer):
+    for i, (x, y) in enumerate(loader):
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        if i % 2 == 0:
+            clip(model)
+        optimizer.step()
+""",
+)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for step in training_steps(project):
+        if step.loop is None or len(step.backward) != 1 or ENGINES.search(step.scope.module.text):
+            continue
+        guards = [
+            g for s in step.steps if kind_of(project, s) == "optimizer" and (g := modulo(project, s, step)) is not None
+        ]
+        zeros = [modulo(project, z, step) for z in step.zeros]
+        call = step.backward[0]
+        if not guards or len(guards) != len(step.steps) or None in zeros or call.receiver is None:
+            continue
+        if modulo(project, call, step) is not None or not _plain(project, call, step):
+            continue
+        text = "the loss is a mean that is not divided by the number of accumulated batches"
+        yield sighting(__name__, call, text, proof=step.steps[:1])
+
+
+def modulo(project: Project, call: Call, step: TrainingStep) -> ast.If | None:
+    """The ``if`` between the loop and ``call`` that lets only every N-th pass through."""
+    for above in project.ancestors(call.node, call.scope):
+        if above is step.body:
+            return None
+        if isinstance(above, ast.If) and any(isinstance(n, ast.Mod) for n in ast.walk(above.test)):
+            return above
+    return None
+
+
+def _plain(project: Project, call: Call, step: TrainingStep) -> bool:
+    """True if the value is the bare result of a loss call, and nothing in the loop divides it or the gradients."""
+    receiver = call.receiver
+    assert receiver is not None
+    found = ends(project, receiver, call.scope, reshapes=False)
+    for node, scope in found:
+        if not isinstance(node, ast.Call) or last_name(node.func) in ("scale", "sum"):
+            return False
+        inner = Call(node, scope)
+        if not any(inner.node is loss.node for loss in losses(project)):
+            return False
+        makers = [inner, *made(project, node.func, scope)]
+        if any(m.argument("reduction") is not None for m in makers):
+            return False
+    text = written(step.body)
+    return bool(found) and not any(
+        w in text for w in (".grad.div", ".grad /=", ".grad.mul", ".grad *=", "div_(", "mul_(")
+    )

@@ -1,0 +1,85 @@
+"""The last incomplete window of accumulation never steps.
+
+What: the optimizer steps only where ``(i + 1) % N == 0`` and gradients are reset at the start of an epoch.
+Why it matters: the gradients of the last batches of each epoch are thrown away.
+When it is fine: where the number of batches is a multiple of N.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.order import (
+    inside,
+    kind_of,
+    loops,
+    training_steps,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.core.evidence import Evidence
+
+BAD = """
+def train(model, loader, criterion, optimizer, epochs):
+    for epoch in range(epochs):
+        optimizer.zero_grad()
+        for i, (x, y) in enumerate(loader):
+            loss = criterion(model(x), y) / 4
+            loss.backward()
+            if (i + 1) % 4 == 0:
+                optimizer.step()  # expect
+                optimizer.zero_grad()
+"""
+GOOD = (
+    """
+def train(model, loader, criterion, optimizer, epochs):
+    for epoch in range(epochs):
+        optimizer.zero_grad()
+        for i, (x, y) in enumerate(loader):
+            loss = criterion(model(x), y) / 4
+            loss.backward()
+            if (i + 1) % 4 == 0 or i + 1 == len(loader):
+                optimizer.step()
+                optimizer.zero_grad()
+""",
+    """
+def train(model, loader, criterion, optimizer, epochs):
+    for epoch in range(epochs):
+        for i, (x, y) in enumerate(loader):
+            loss = criterion(model(x), y) / 4
+            loss.backward()
+            if (i + 1) % 4 == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+""",
+)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for step in training_steps(project):
+        around = loops(project, step.body, step.scope) if step.loop is not None else []
+        steps = [s for s in step.steps if kind_of(project, s) == "optimizer"]
+        if not around or len(steps) != 1:
+            continue
+        guard = next((a for a in project.ancestors(steps[0].node, step.scope) if isinstance(a, ast.If)), None)
+        if guard is None or not inside(project, guard, step.scope, step.body):
+            continue
+        if not isinstance(guard.test, ast.Compare) or not any(isinstance(n, ast.Mod) for n in ast.walk(guard.test)):
+            continue
+        outer = [
+            c
+            for c in project.calls("zero_grad", "step")
+            if inside(project, c.node, c.scope, around[0]) and c.scope is step.scope
+        ]
+        resets = [c for c in outer if c.name == "zero_grad" and not inside(project, c.node, c.scope, step.body)]
+        tail = [
+            c
+            for c in outer
+            if c.name == "step"
+            and not inside(project, c.node, c.scope, step.body)
+            and kind_of(project, c) == "optimizer"
+        ]
+        if resets and not tail:
+            text = "the gradients of the last batches of an epoch are cleared before any step uses them"
+            yield sighting(__name__, steps[0], text, proof=resets[:1])
