@@ -60,10 +60,10 @@ def listing(known: Catalogue | None = None, family: str | None = None) -> str:
 
 def search(words: str, known: Catalogue | None = None, limit: int = 10) -> str:
     """Failure modes that fit ``words``, best first, a line each."""
-    from trainwreck.catalogue.search import Index, nearest
+    from trainwreck.catalogue.search import index, nearest
 
     known = known or catalogue()
-    hits = Index(known).search(words, limit)
+    hits = index(known).search(words, limit)
     if not hits:
         close = ", ".join(nearest(known, words.replace(" ", "-")))
         return f"nothing fits {words!r}" + (f"; did you mean {close}?" if close else "") + "\n"

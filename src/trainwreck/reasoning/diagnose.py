@@ -14,6 +14,8 @@ from trainwreck.reasoning.weigh import Candidate, overlap, reaches, weigh
 
 TELLING = 0.12
 """Confidence below which a cause is not told at all. A judgement: one in eight is noise to a reader."""
+ALSO = 0.03
+"""As TELLING, for the first three explanations of somebody's few words: the second thought is often the right one."""
 MAX_CAUSES = 8
 SETTLED = 0.7
 """DESIGN: below this the answer names what would decide."""
@@ -46,6 +48,9 @@ def diagnose(
     names = frozenset(name for name, _ in short)
     candidates = weigh(evidence, known, observed, static_only=static_only, resembling=alike, reports=names)
     told = [c for c in candidates if _confidence(c) >= TELLING][:MAX_CAUSES]
+    if told and short:
+        others = [c for c in candidates if c.report is not None and TELLING > _confidence(c) >= ALSO]
+        told += others[: max(0, 3 - len(told))]
     roles = _roles(told, known)
     ordered = sorted(told, key=lambda c: (_place(roles[c.mode.id]), -_confidence(c), -c.score, c.mode.id))
     causes = [_cause(c, roles[c.mode.id], known, told) for c in ordered]

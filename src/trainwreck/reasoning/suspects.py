@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainwreck.catalogue.load import Catalogue
-from trainwreck.catalogue.search import Index
+from trainwreck.catalogue.search import Index, index
 from trainwreck.core.results import Suspect, Verdict
 from trainwreck.reasoning.diagnose import Diagnosis
 from trainwreck.reasoning.weigh import overlap, reaches
@@ -19,13 +19,12 @@ def judge(texts: Sequence[str], diagnosis: Diagnosis, known: Catalogue) -> list[
     """One verdict a theory: supported, refuted by contrary or better explained evidence, or undecided."""
     if not texts:
         return []
-    index = Index(known)
-    return [_judge(text, diagnosis, known, index) for text in texts]
+    return [_judge(text, diagnosis, known, index(known)) for text in texts]
 
 
-def _judge(text: str, diagnosis: Diagnosis, known: Catalogue, index: Index) -> Suspect:
+def _judge(text: str, diagnosis: Diagnosis, known: Catalogue, words: Index) -> Suspect:
     named = known.resolve(text)
-    hits = index.search(text, limit=8)
+    hits = words.search(text, limit=8)
     told = {c.id: c for c in diagnosis.causes}
     if named is None:
         near = [h for h in hits if hits and h.score >= 0.6 * hits[0].score]

@@ -25,6 +25,8 @@ code proves (direct) is a fault whether the curves show it or not; a suspicion i
 (inferred) counts where a sign of the run agrees."""
 ONE_REPORT = 0.6
 """Overlap of modes that the words of one short description speak for: people describe one failure at a time."""
+TELLING_WEIGHT = 0.6
+"""A fainter resemblance moves the odds but is no evidence worth telling."""
 CLASS_FACTOR: Mapping[EvidenceClass, float] = {"direct": 1.0, "circumstantial": 0.85, "inferred": 0.6}
 
 
@@ -86,8 +88,9 @@ def weigh(
             if name in extra:
                 weight, item = extra[name]
                 candidate.score += weight
-                candidate.evidence.append(item)
-                candidate.strengths[item.sign] = weight
+                if weight >= TELLING_WEIGHT:
+                    candidate.evidence.append(item)
+                    candidate.strengths[item.sign] = weight
             if candidate.evidence:
                 places = {e.where.path for e in candidate.evidence}
                 candidate.report = next(iter(places)) if len(places) == 1 and places <= reports else None
