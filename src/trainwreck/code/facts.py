@@ -240,3 +240,27 @@ def linear(project: Project, call: Call) -> bool:
         return False
     layers = made(project, call.node.func, call.scope)
     return len(layers) == 1 and layers[0].name in LINEAR and is_torch(project, layers[0])
+
+
+def halved(project: Project, model: str, before: Call) -> Call | None:
+    """The call that turns the weights of ``model`` into fp16 before ``before``, in the same scope."""
+    for call in project.calls("half", "to"):
+        if call.scope is not before.scope or not later(before.node, call.node) or call.receiver is None:
+            continue
+        if call.name == "to" and not any(
+            written(a) in ("torch.float16", "torch.half")
+            for a in (*call.node.args, *(k.value for k in call.node.keywords))
+        ):
+            continue
+        base = call.receiver
+        while isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute):
+            base = base.func.value
+        statement = project.statement(call.node, call.scope)
+        own = (
+            isinstance(statement, ast.Assign)
+            and written(statement.targets[0]) == model
+            and statement.value is call.node
+        )
+        if (own or isinstance(statement, ast.Expr)) and written(base) == model:
+            return call
+    return None

@@ -1,0 +1,48 @@
+"""The clipping bound is so small that it cuts every update.
+
+What: ``clip_grad_norm_`` with a literal bound of 0.001 or less.
+Why it matters: every gradient is scaled to that length: the learning rate no longer means anything, training
+crawls.
+When it is fine: for optimizers that ignore the length of the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.facts import (
+    is_torch,
+    only,
+    option,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch
+def step(model):
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-4)  # expect
+""",
+    """
+from torch.nn.utils import clip_grad_norm_
+MAX_NORM = 0.0005
+def step(model):
+    clip_grad_norm_(model.parameters(), max_norm=MAX_NORM)  # expect
+""",
+)
+GOOD = """
+import torch
+def step(model, bound):
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), bound)
+"""
+SMALL = 1e-3
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for call in project.calls("clip_grad_norm_"):
+        value = only(project, option(project, call, "max_norm", 1))
+        if isinstance(value, int | float) and 0 <= value <= SMALL and is_torch(project, call):
+            yield sighting(__name__, call, f"a bound of {value:g} on the whole norm cuts every update")
