@@ -6,10 +6,19 @@ downloads the last patch of every minor release (pip, no dependencies) into DOWN
 installing it, and writes src/trainwreck/catalogue/versions/<package>.json:
 
     {"package", "releases": [...], "names": {public name: [[first, last], …]},
-     "signatures": {name: {"bases": [...], "open": bool, "parameters": {parameter: [[first, last, default], …]}}}}
+     "modules": {module: [[first, last], …]}, "requires": {package: [[first, last, specifier], …]},
+     "signatures": {name: {"bases": [[first, last, [base, …]], …], "open": [[first, last], …],
+                           "init": [[first, last], …], "ranges": [[first, last], …], "parameters": {parameter: [[first, last, default], …]}}}}
 
 ``first`` and ``last`` are indices into ``releases``, inclusive. ``default`` is the source text of the default, "" for a
-required parameter. ``open``: some release takes ``**kwargs``, so an unknown keyword is not proven wrong.
+required parameter, "(deprecated)" for one that only a decorator still accepts. ``open``: takes ``**kwargs`` or has no
+constructor that can be read, so an unknown keyword is not proven wrong (a bool in older tables: in some release).
+Private classes are kept where a public one derives from them. ``init``: a constructor of its own takes all there is;
+otherwise fields of a dataclass add to those of the bases.
+
+    python tools/versions.py --requires PACKAGE …
+
+adds only ``requires`` to a table, out of the metadata that the index serves without the wheel (large wheels).
 """
 
 from __future__ import annotations
@@ -20,7 +29,7 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -106,20 +115,64 @@ def wheel(plan: Plan, version: str, folder: Path) -> Path | None:
     return have[0]
 
 
+WATCHED = frozenset(
+    ["torch", "numpy", "transformers", "trl", "peft", "accelerate", "datasets", "vllm", "sglang", "tokenizers",
+     "huggingface-hub", "safetensors", "torchvision", "torchaudio", "pytorch-lightning", "lightning", "flashinfer-python",
+     "bitsandbytes", "deepspeed", "xformers", "torchmetrics", "pyarrow", "fsspec"]
+)  # fmt: skip
+"""Packages whose constraints are kept: those of the tables, and what they most often quarrel about."""
+
+
+def requirements(lines: Iterable[str]) -> dict[str, str]:
+    """Constraints without extras and without markers that a Linux machine does not meet, by package name."""
+    found: dict[str, str] = {}
+    for line in lines:
+        demand, _, marker = line.partition(";")
+        match = re.match(r"([\w.-]+)(?:\[[^\]]*\])?\s*\(?([^)]*)\)?\s*$", demand.strip())
+        unmet = re.search(r"extra\s*==|python_version\s*[<=]|sys_platform\s*==\s*.(win|darwin)|aarch64|== .ppc", marker)
+        if match and not unmet and (name := match[1].lower().replace("_", "-")) in WATCHED and match[2].strip():
+            found[name] = match[2].replace(" ", "")
+    return found
+
+
+def wheel_requirements(path: Path) -> dict[str, str]:
+    with zipfile.ZipFile(path) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        lines = archive.read(name).decode("utf-8", "replace").split("\n\n", 1)[0].split("\n")
+    return requirements(line.split(":", 1)[1] for line in lines if line.startswith("Requires-Dist:"))
+
+
 @dataclass
 class Signature:
     bases: list[str] = field(default_factory=list)
     open: bool = False
     parameters: dict[str, str] = field(default_factory=dict)
+    init: bool = False
 
 
-def read_wheel(plan: Plan, path: Path) -> tuple[set[str], dict[str, Signature]]:
-    """Public names and the signatures of one release."""
+def modules_of(plan: Plan, members: Iterable[str], root: str, top: str) -> set[str]:
+    """Modules of a release relative to its root; of transformers' models only the packages."""
+    found: set[str] = set()
+    for name in members:
+        dotted = name.removeprefix(f"{root}/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        if "__init__" in dotted or any(part.startswith("_") or part in ("tests", "cli") for part in dotted.split(".")):
+            continue
+        if plan.package == "vllm" or (plan.package == "sglang" and dotted.count(".") > 1):
+            continue
+        if not re.match(r"models\.\w+\.", dotted) or plan.package != "transformers":
+            found.add(dotted)
+    table = re.search(r"_LEGACY_MODULE_ALIASES\b[^{]*\{(.*?)\n\s*\}", top, re.DOTALL)
+    return found | (set(re.findall(r"[\"']([\w.]+)[\"']\s*:", table[1])) if table else set())
+
+
+def read_wheel(plan: Plan, path: Path) -> tuple[set[str], dict[str, Signature], set[str]]:
+    """Public names, the signatures and the modules of one release."""
     root = plan.root or plan.package.replace("-", "_")
     names: set[str] = set()
     signatures: dict[str, Signature] = {}
     with zipfile.ZipFile(path) as archive:
         members = [n for n in archive.namelist() if n.startswith(f"{root}/") and n.endswith(".py")]
+        members.sort(key=lambda n: "/experimental/" in n)  # of two classes of one name the established one counts
         tops = {
             f"{root}/__init__.py",
             f"{root}/pytorch/__init__.py",
@@ -136,7 +189,8 @@ def read_wheel(plan: Plan, path: Path) -> tuple[set[str], dict[str, Signature]]:
             if any(fnmatch(inner, pattern) for pattern in plan.signatures):
                 for symbol, signature in symbols(source):
                     signatures.setdefault(symbol, signature)
-    return names, signatures
+        top = archive.read(f"{root}/__init__.py").decode("utf-8", "replace")
+    return names, signatures, modules_of(plan, members, root, top)
 
 
 def exports(source: str) -> set[str]:
@@ -180,9 +234,9 @@ def symbols(source: str) -> Iterator[tuple[str, Signature]]:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             yield node.name, of_function(node, method=False)
-        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+        elif isinstance(node, ast.ClassDef):
             yield node.name, of_class(node)
-            for item in node.body:
+            for item in node.body if not node.name.startswith("_") else ():
                 if isinstance(item, ast.FunctionDef) and not item.name.startswith("_"):
                     static = any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in item.decorator_list)
                     yield f"{node.name}.{item.name}", of_function(item, method=not static)
@@ -193,14 +247,27 @@ def of_class(node: ast.ClassDef) -> Signature:
     init = next((i for i in node.body if isinstance(i, ast.FunctionDef) and i.name == "__init__"), None)
     decorated = any("dataclass" in ast.unparse(d) or d == "config" for d in node.decorator_list)
     if init is not None and not decorated:
-        return Signature(bases, *of_parts(init, method=True))
+        found = Signature(bases, *of_parts(init, method=True), init=True)
+        found.parameters |= dict.fromkeys(accepted(init) - found.parameters.keys(), "(deprecated)")
+        return found
     fields = {}
     for item in node.body:
         if not isinstance(item, ast.AnnAssign) or not isinstance(item.target, ast.Name):
             continue
         if not item.target.id.startswith("_") and "ClassVar" not in ast.unparse(item.annotation):
             fields[item.target.id] = default_of(item.value)
-    return Signature(bases, False, fields)
+    return Signature(bases, not decorated and not fields and not bases, fields)
+
+
+def accepted(node: ast.FunctionDef) -> set[str]:
+    """Old keywords that a decorator still takes and passes on under their new name."""
+    return {
+        call.args[0].value
+        for call in node.decorator_list
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("deprecate_kwarg") and call.args
+        if isinstance(call.args[0], ast.Constant) and isinstance(call.args[0].value, str)
+        if any(k.arg == "new_name" for k in call.keywords)
+    }
 
 
 def default_of(value: ast.expr | None) -> str:
@@ -246,6 +313,8 @@ def extend(ranges: list[list[object]], index: int, *more: object) -> None:
 def build(plan: Plan, folder: Path) -> None:
     names: dict[str, list[list[object]]] = {}
     table: dict[str, dict[str, object]] = {}
+    modules: dict[str, list[list[object]]] = {}
+    demands: dict[str, list[list[object]]] = {}
     kept: list[str] = []
     for version in releases(plan):
         path = wheel(plan, version, folder)
@@ -253,27 +322,62 @@ def build(plan: Plan, folder: Path) -> None:
             continue
         index = len(kept)
         kept.append(version)
-        public, signatures = read_wheel(plan, path)
+        public, signatures, inside = read_wheel(plan, path)
+        for name in inside:
+            extend(modules.setdefault(name, []), index)
+        for name, demand in wheel_requirements(path).items():
+            extend(demands.setdefault(name, []), index, demand)
         for name in public:
             extend(names.setdefault(name, []), index)
         for name, signature in signatures.items():
-            row = table.setdefault(name, {"bases": [], "open": False, "ranges": [], "parameters": {}})
-            row["bases"] = signature.bases or row["bases"]
-            row["open"] = bool(row["open"]) or signature.open
+            row = table.setdefault(name, {"bases": [], "open": [], "init": [], "ranges": [], "parameters": {}})
+            if signature.bases:
+                extend(row["bases"], index, signature.bases)  # type: ignore[arg-type]
+            if signature.init:
+                extend(row["init"], index)  # type: ignore[arg-type]
+            if signature.open:
+                extend(row["open"], index)  # type: ignore[arg-type]
             extend(row["ranges"], index)  # type: ignore[arg-type]
             for parameter, default in signature.parameters.items():
                 extend(row["parameters"].setdefault(parameter, []), index, default)  # type: ignore[attr-defined]
         if path.stat().st_size > 60 << 20:
             path.unlink()
         print(f"  {plan.package} {version}: {len(public)} names, {len(signatures)} signatures")
-    data = {"package": plan.package, "releases": kept, "names": names, "signatures": table}
+    bases = {base for row in table.values() for _, _, above in row["bases"] for base in above}  # type: ignore[attr-defined]
+    table = {name: row for name, row in table.items() if not name.startswith("_") or name in bases}
+    data = {"package": plan.package, "releases": kept, "names": names, "signatures": table, "modules": modules}
+    write(plan.package, {**data, "requires": demands})
+
+
+def write(package: str, data: dict[str, object]) -> None:
     TARGET.mkdir(parents=True, exist_ok=True)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
-    (TARGET / f"{plan.package}.json").write_text(text + "\n", encoding="utf-8")
-    print(f"{plan.package}: {len(kept)} releases, {len(text) / 1e3:.0f} kB")
+    (TARGET / f"{package}.json").write_text(text + "\n", encoding="utf-8")
+    print(f"{package}: {len(text) / 1e3:.0f} kB")
 
 
-if __name__ == "__main__":
+def add_requirements(package: str) -> None:
+    """``requires`` of a table from the index's metadata."""
+    data = json.loads((TARGET / f"{package}.json").read_text(encoding="utf-8"))
+    demands: dict[str, list[list[object]]] = {}
+    for index, version in enumerate(data["releases"]):
+        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-deps", "-q", "--report", "-"]
+        command += ["--only-binary", ":all:", "--target", "/nonexistent", f"{package}=={version}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            metadata = json.loads(done.stdout)["install"][0]["metadata"]
+        except (ValueError, LookupError):
+            print(f"  {package} {version}: no metadata", file=sys.stderr)
+            continue
+        for name, demand in requirements(metadata.get("requires_dist", [])).items():
+            extend(demands.setdefault(name, []), index, demand)
+    write(package, {**data, "requires": demands})
+
+
+if __name__ == "__main__" and sys.argv[1] == "--requires":
+    for wanted in sys.argv[2:]:
+        add_requirements(wanted)
+elif __name__ == "__main__":
     downloads = Path(sys.argv[1])
     downloads.mkdir(parents=True, exist_ok=True)
     for plan in PLANS:

@@ -46,14 +46,10 @@ WRAPPERS = frozenset(
 class Project:
     """All modules of a program with their scopes; answers questions about names. Unknown is None or an empty list."""
 
-    def __init__(
-        self, program: Program, targets: Mapping[str, str] | None = None, *, assume_newest: bool = True
-    ) -> None:
+    def __init__(self, program: Program, targets: Mapping[str, str] | None = None, *, assume_newest: bool = True):
         self.program = program
-        self.targets: Mapping[str, str] = targets or {}
-        """Versions that the user asked for, by package; they win over pins."""
-        self.assume_newest = assume_newest
-        """Without a pin the newest release counts. Not so for a run that happened: it had the release that it had."""
+        self.targets: Mapping[str, str] = targets or {}  # versions asked for by package; they win over pins
+        self.assume_newest = assume_newest  # without a pin; a run that happened had the release that it had
         self.problems: list[Problem] = list(program.problems)
         self.walked: dict[str, Walked] = {}
         for path, module in program.modules.items():
@@ -65,12 +61,6 @@ class Project:
         self._callers: dict[Scope, list[Call]] = {}
         self.memo: dict[str, Any] = {}
         """Answers that cost a walk over everything, by the name of the question."""
-
-    def files(self, *kinds: str) -> Iterator[tuple[str, str]]:
-        """(path, text) of the files of these kinds beside the program; see ``beside.KINDS``. Each is read once."""
-        from trainwreck.code.beside import texts
-
-        return texts(self, kinds)
 
     # ------------------------------------------------------------------ indexes
     @cached_property

@@ -29,7 +29,7 @@ from trainwreck.code.flow import Step
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
-from trainwreck.core.evidence import Evidence, EvidenceClass, Where
+from trainwreck.core.evidence import Evidence, EvidenceClass, Severity, Where
 from trainwreck.core.fix import Fix
 from trainwreck.core.program import Module
 
@@ -111,9 +111,10 @@ def sighting(
     cls: EvidenceClass = "direct",
     proof: Proof = (),
     fix: Fix | None = None,
+    severity: Severity | None = None,
 ) -> Evidence:
     """What a rule saw: ``rule`` is its ``__name__``; ``proof`` the places that show it, from the fault onwards;
-    ``fix`` how to correct it (see ``trainwreck.code.edits``)."""
+    ``fix`` how to correct it (see ``trainwreck.code.edits``); ``severity`` where it is not that of the id."""
     node, scope = (place.node, place.scope) if isinstance(place, Call | Step) else place
     path, line, column, cell = at(node, scope)
     chain = [_link(item) for item in proof]
@@ -121,7 +122,7 @@ def sighting(
     sentence = text + (f" (see {', '.join(shown[:4])})" if shown else "")
     value = {"proof": [[p, n, t] for p, n, t in chain]} if chain else None
     where = Where("code", path=path, line=line, column=column, cell=cell)
-    return Evidence(sign_of(rule), cls, sentence, where, value, until=until(node, scope), fix=fix)
+    return Evidence(sign_of(rule), cls, sentence, where, value, until=until(node, scope), fix=fix, severity=severity)
 
 
 def guess(rule: str, place: Call | Step | tuple[ast.AST, Scope], text: str, proof: Proof = ()) -> Evidence:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainwreck.catalogue.load import CODE_PREFIX, Catalogue
-from trainwreck.core.evidence import Evidence, Where
+from trainwreck.core.evidence import SEVERITIES, Evidence, Severity, Where
 from trainwreck.core.results import Cause, Fix, Location, Missing, Reference, Role
 from trainwreck.reasoning.calibrate import confidence
 from trainwreck.reasoning.resemble import MAX_WORDS, resemblances
@@ -99,7 +99,7 @@ def _cause(candidate: Candidate, role: Role, known: Catalogue, told: Sequence[Ca
         title=mode.title,
         role=role,
         group=mode.group,
-        severity=mode.severity,
+        severity=_severity(candidate),
         confidence=_confidence(candidate),
         evidence=tuple(candidate.evidence[:12]),
         against=tuple(candidate.against[:6]),
@@ -114,6 +114,15 @@ def _cause(candidate: Candidate, role: Role, known: Catalogue, told: Sequence[Ca
         references=tuple(Reference(r["key"], r["says"]) for r in mode.references),
         tell_apart={name: text for name, text in mode.mistaken_for.items() if name in others},
     )
+
+
+def _severity(candidate: Candidate) -> Severity:
+    """That of the mode, or less where every sighting says that it is less here."""
+    said = [e.severity for e in candidate.evidence]
+    given = [s for s in said if s is not None]
+    if not given or len(given) != len(said):
+        return candidate.mode.severity
+    return min([candidate.mode.severity, max(given, key=SEVERITIES.index)], key=SEVERITIES.index)
 
 
 def location(evidence: Sequence[Evidence]) -> Location | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwreck.code.outdated import unnamed
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
 from trainwreck.code.rules.environment.removed_api import named_keyword
@@ -32,6 +33,11 @@ def build(width):
 def main():
     return build(width=3)  # fails
 """
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    """Keywords that no release of the library takes."""
+    yield from unnamed(project, __name__, known=False, kinds=("argument",))
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

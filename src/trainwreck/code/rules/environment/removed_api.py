@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.outdated import told, unnamed
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
 from trainwreck.code.seek import keyword_place
@@ -34,6 +35,13 @@ from transformers import Trainer
 def main(model, args, data, tok):
     return Trainer(model=model, args=args, processing_class=tok)  # fails
 """
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    """Keywords, names and modules that some release has and the one meant has not, as far as no rule of its own
+    speaks of them."""
+    yield from told(project, __name__)
+    yield from unnamed(project, __name__, known=True, kinds=("argument", "name", "module", "open"))
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
