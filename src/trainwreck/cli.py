@@ -86,11 +86,16 @@ def diagnose(
 @click.option("--baseline", metavar="FILE", help="Tell only what FILE does not know.")
 @click.option("--write-baseline", metavar="FILE", help="Write today's findings to FILE.")
 @click.option("--statistics", is_flag=True, help="Count findings per id instead.")
+@click.option("--show-settings", is_flag=True, help="Print the settings that hold instead.")
+@click.option("--show-files", is_flag=True, help="Print the files that would be checked instead.")
+@click.option("--watch", is_flag=True, help="Check again whenever a file changes.")
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep the answers for unchanged files.")
 @click.option("--stdin-filename", metavar="NAME", help="What - is called.")
 @click.option("--format", "form", type=click.Choice(CHECK_FORMATS), default=None, help="Default: full.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report there; its format by extension.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--fail-on", type=click.Choice(FAIL_ON), default=None, help="Default: critical.")
+@click.option("--exit-zero", is_flag=True, help="Exit code 0 whatever is found.")
 def check(paths: tuple[str, ...], **options: Any) -> None:
     """Static analysis before the run: what will crash, and what will silently train the wrong thing.
 
@@ -99,6 +104,33 @@ def check(paths: tuple[str, ...], **options: Any) -> None:
     from trainwreck.checking import command
 
     sys.exit(command.run(paths or (".",), options, _deliver))
+
+
+@cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="SCRIPT [ARGS…]")
+@click.option("-m", "module", is_flag=True, help="SCRIPT is a module, as with python -m.")
+@click.option("--record-to", metavar="DIR", help="Default: .trainwreck/runs/DATE-SCRIPT.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default=None, help="Default: full, on standard error.")
+@click.option("-o", "--output", metavar="FILE", help="Write the report there; its format by extension.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+@click.option("--fail-on", type=click.Choice(FAIL_ON), default=None, help="Turn an exit code 0 into 1. Default: never.")
+def run(
+    command: tuple[str, ...],
+    module: bool,
+    record_to: str | None,
+    form: str | None,
+    output: str | None,
+    color: str,
+    fail_on: str | None,
+) -> None:
+    """A training script under the flight recorder, unchanged; the diagnosis at its end.
+
+    The exit code is the script's own (128 + signal); 0 becomes 1 only under --fail-on.
+    """
+    from trainwreck.record import verb
+
+    words = ("-m", *command) if module else command
+    sys.exit(verb.run(words, record_to, form, output, color, fail_on, _deliver))
 
 
 @cli.command()

@@ -65,12 +65,12 @@ def diagnose(
     answer = reason(evidence, known, observed, reports=said)
     causes = [_placed(cause, static) for cause in answer.causes]
     unreadable = [*found.unreadable, *extra.unreadable, *seen_runs.unreadable]
-    findings = [*map(_unreadable_finding, unreadable), *_static_findings(static.evidence, known)]
+    findings = [*map(unreadable_finding, unreadable), *_static_findings(static.evidence, known)]
     told = _symptoms([*seen_runs.evidence, *seen_errors.evidence], known)
     result = Result(
         status=_status(found, unreadable, bool(causes or findings or told)),
         root_causes=causes,
-        findings=sorted(findings, key=_finding_order),
+        findings=sorted(findings, key=finding_order),
         symptoms=told,
         suspects=judge(suspects, answer, known),
         runs=[_summary(run) for run in seen_runs.runs],
@@ -106,7 +106,7 @@ def check(sources: Sequence[Source], *, targets: Mapping[str, str] | None = None
     return Result(
         status="partial" if any(not p.syntax for p in problems) else "complete" if findings else "nothing_found",
         root_causes=[_placed(cause, static) for cause in answer.causes],
-        findings=sorted(findings, key=_finding_order),
+        findings=sorted(findings, key=finding_order),
         unreadable=[f"{p.path}: {p.reason}" for p in problems if not p.syntax],
         read=[source.name for source in sources],
         observed=sorted(static.observed),
@@ -156,7 +156,8 @@ def _status(found: Collected, unreadable: Sequence[Unreadable], anything: bool) 
     return "complete" if anything else "nothing_found"
 
 
-def _unreadable_finding(item: Unreadable) -> Finding:
+def unreadable_finding(item: Unreadable) -> Finding:
+    """What could not be read, as a finding."""
     line = item.where.line if item.where and item.where.line else 1
     return Finding("unreadable", "unreadable", "suggestion", f"{item.path}: {item.reason}", item.path, line)
 
@@ -219,8 +220,9 @@ def facts(ids: Iterable[str], known: Catalogue) -> dict[str, RuleFacts]:
     return told
 
 
-def _finding_order(item: Finding) -> tuple[int, str, int, str]:
-    return (["critical", "warning", "suggestion"].index(item.severity), item.path, item.line, item.id)
+def finding_order(item: Finding) -> tuple[int, str, int, int, str]:
+    """Worst first, then by place."""
+    return (["critical", "warning", "suggestion"].index(item.severity), item.path, item.cell or 0, item.line, item.id)
 
 
 def _symptoms(evidence: Sequence[Evidence], known: Catalogue) -> list[Symptom]:

@@ -12,15 +12,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from trainwreck.checking import documents
 from trainwreck.core.errors import TrainwreckError
 from trainwreck.core.results import Finding
 
 
 def fingerprint(finding: Finding, texts: Mapping[str, str]) -> str:
     """A stable name of the finding, 16 hexadecimal digits (also the SARIF fingerprint)."""
-    lines = texts.get(finding.path, "").splitlines()
-    text = " ".join(lines[finding.line - 1].split()) if 0 < finding.line <= len(lines) else ""
-    return hashlib.sha256(f"{finding.id}\0{finding.path}\0{text}".encode()).hexdigest()[:16]
+    text = " ".join(documents.line(texts, finding.path, finding.line, finding.cell).split())
+    name = f"{finding.id}\0{finding.path}\0{text}"
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def write(path: Path, findings: Iterable[Finding], texts: Mapping[str, str]) -> int:

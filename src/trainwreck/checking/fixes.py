@@ -7,6 +7,9 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainwreck.checking import notebooks
+from trainwreck.checking.documents import rows
+from trainwreck.code.notebook import as_python
 from trainwreck.core.results import Edit, Finding
 
 
@@ -31,7 +34,7 @@ def apply(findings: Iterable[Finding], texts: Mapping[str, str], *, unsafe: bool
     for finding in findings:
         if finding.fix and finding.fix.edits and (finding.fix.safe or unsafe):
             by_first_path.setdefault(finding.path, []).append(finding)
-    taken: dict[str, list[range]] = {}
+    taken: dict[tuple[str, int | None], list[range]] = {}
     accepted: list[Edit] = []
     for group in by_first_path.values():
         for finding in group:
@@ -39,15 +42,16 @@ def apply(findings: Iterable[Finding], texts: Mapping[str, str], *, unsafe: bool
             if any(_meets(edit, taken) or edit.path not in texts for edit in finding.fix.edits):
                 refused.append(finding)
                 continue
-            trial = _write(texts, [*accepted, *finding.fix.edits])
-            if all(_parses(path, trial[path]) for path in {e.path for e in finding.fix.edits}):
+            touched = {e.path for e in finding.fix.edits}
+            trial = _write(texts, [*(e for e in accepted if e.path in touched), *finding.fix.edits])
+            if trial is not None and all(_parses(path, trial[path]) for path in touched):
                 for edit in finding.fix.edits:
-                    taken.setdefault(edit.path, []).append(range(edit.line, edit.end_line + 1))
+                    taken.setdefault((edit.path, edit.cell), []).append(range(edit.line, edit.end_line + 1))
                 accepted += finding.fix.edits
                 fixed.append(finding)
             else:
                 refused.append(finding)
-    new.update(_write(texts, accepted))
+    new.update(_write(texts, accepted) or {})
     return Fixed({p: t for p, t in new.items() if t != texts[p]}, fixed, refused)
 
 
@@ -55,36 +59,53 @@ def diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """A unified diff of what ``after`` changes."""
     parts: list[str] = []
     for path, text in sorted(after.items()):
-        old = before[path].splitlines(keepends=True)
-        parts += difflib.unified_diff(old, text.splitlines(keepends=True), f"a/{path}", f"b/{path}")
+        parts += difflib.unified_diff(rows(before[path]), rows(text), f"a/{path}", f"b/{path}")
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in parts)
 
 
-def _meets(edit: Edit, taken: Mapping[str, Sequence[range]]) -> bool:
+def _meets(edit: Edit, taken: Mapping[tuple[str, int | None], Sequence[range]]) -> bool:
     mine = range(edit.line, edit.end_line + 1)
-    return any(mine.start < other.stop and other.start < mine.stop for other in taken.get(edit.path, ()))
+    return any(mine.start < other.stop and other.start < mine.stop for other in taken.get((edit.path, edit.cell), ()))
 
 
-def _write(texts: Mapping[str, str], edits: Sequence[Edit]) -> dict[str, str]:
-    result = {}
-    for path in {e.path for e in edits}:
-        lines = texts[path].splitlines(keepends=True)
-        end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
-        for edit in sorted((e for e in edits if e.path == path), key=lambda e: -e.line):
-            body = edit.text.replace("\r\n", "\n").replace("\n", end)
-            last = lines[edit.end_line - 1] if edit.end_line <= len(lines) else end
-            if body and not body.endswith(end) and last.endswith(("\n", "\r")):
-                body += end
-            lines[edit.line - 1 : edit.end_line] = [body] if body else []
-        result[path] = "".join(lines)
+def _write(texts: Mapping[str, str], edits: Sequence[Edit]) -> dict[str, str] | None:
+    """The edited texts by path, None where a notebook can't be written without changing the rest of it."""
+    result: dict[str, str] = {}
+    for path in dict.fromkeys(e.path for e in edits):
+        mine = [e for e in edits if e.path == path]
+        if any(e.cell is not None for e in mine):
+            every = notebooks.cells(texts[path])
+            cells = {e.cell for e in mine if e.cell is not None and e.cell <= len(every)}
+            new = {n: _edited(every[n - 1], [e for e in mine if e.cell == n]) for n in cells}
+            written = notebooks.replaced(texts[path], new)
+            if written is None:
+                return None
+            result[path] = written
+        else:
+            result[path] = _edited(texts[path], mine)
     return result
+
+
+def _edited(text: str, edits: Sequence[Edit]) -> str:
+    lines = rows(text)
+    end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
+    for edit in sorted(edits, key=lambda e: -e.line):
+        body = edit.text.replace("\r\n", "\n").replace("\n", end)
+        last = lines[edit.end_line - 1] if edit.end_line <= len(lines) else end
+        if body and not body.endswith(end) and last.endswith(("\n", "\r")):
+            body += end
+        lines[edit.line - 1 : edit.end_line] = [body] if body else []
+    return "".join(lines)
 
 
 def _parses(path: str, text: str) -> bool:
     try:
-        if path.endswith(".py"):
+        if path.endswith((".py", ".pyw")):
             ast.parse(text)
-        elif path.endswith((".json", ".ipynb")):
+        elif path.endswith(".ipynb"):
+            for cell in notebooks.cells(text):
+                ast.parse(as_python(cell))
+        elif path.endswith(".json"):
             import json
 
             json.loads(text)

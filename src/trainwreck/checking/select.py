@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
+from pathlib import Path
 
 from trainwreck.checking.settings import Settings
 from trainwreck.core.results import Finding
@@ -44,9 +46,24 @@ def _fit(word: str, finding: Finding, family: str) -> int:
 
 
 def _ignored_there(finding: Finding, family: str, settings: Settings) -> bool:
-    for pattern, words in settings.per_file_ignores.items():
-        name = finding.path.rsplit("/", 1)[-1]
-        if (fnmatch(finding.path, pattern) or fnmatch(name, pattern)) and any(_fit(w, finding, family) for w in words):
+    return any(
+        path_fits(finding.path, pattern, settings.root) and any(_fit(w, finding, family) for w in words)
+        for pattern, words in settings.per_file_ignores.items()
+    )
+
+
+def path_fits(path: str, pattern: str, root: Path | None = None) -> bool:
+    """True if ``pattern`` means ``path``: the whole of it, as named or from ``root``, its last part, or a directory on
+    the way to it (``third_party`` and ``third_party/`` mean everything below)."""
+    names = [path]
+    if root is not None:
+        names.append(os.path.relpath(os.path.abspath(path), root).replace(os.sep, "/"))
+    bare = pattern.rstrip("/").removeprefix("./").removesuffix("/**")
+    for name in names:
+        parts = name.split("/")
+        if fnmatch(name, pattern) or fnmatch(parts[-1], pattern):
+            return True
+        if any(fnmatch("/".join(parts[:n]), bare) or fnmatch(parts[n - 1], bare) for n in range(1, len(parts))):
             return True
     return False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,15 +48,66 @@ def find(start: Path) -> Settings:
     """
     directory = start if start.is_dir() else start.parent
     for folder in [directory.resolve(), *directory.resolve().parents]:
-        own = folder / "trainwreck.toml"
-        if own.is_file():
-            return parse(_toml(own), own)
-        project = folder / "pyproject.toml"
-        if project.is_file():
-            tool = _toml(project).get("tool", {})
-            if isinstance(tool, dict) and "trainwreck" in tool:
-                return parse(tool["trainwreck"], project)
+        found = _of(folder)
+        if found is not None:
+            return found
     return Settings()
+
+
+def _of(folder: Path) -> Settings | None:
+    own = folder / "trainwreck.toml"
+    if own.is_file():
+        return parse(_toml(own), own)
+    project = folder / "pyproject.toml"
+    if project.is_file():
+        tool = _toml(project).get("tool", {})
+        if isinstance(tool, dict) and "trainwreck" in tool:
+            return parse(tool["trainwreck"], project)
+    return None
+
+
+class Finder:
+    """The settings of many paths; each directory is looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Settings] = {}
+
+    def __call__(self, path: str) -> Settings:
+        """The settings that hold for the file ``path``. Raises TrainwreckError as ``find`` does."""
+        folder = os.path.dirname(os.path.abspath(path))
+        asked: list[str] = []
+        while folder not in self._known:
+            asked.append(folder)
+            found = _of(Path(folder))
+            above = os.path.dirname(folder)
+            if found is None and above != folder:
+                folder = above
+                continue
+            self._known[folder] = found or Settings()
+        settings = self._known[folder]
+        for name in asked:
+            self._known[name] = settings
+        return settings
+
+
+def shown(settings: Settings) -> str:
+    """The settings as a TOML file would give them, with where they come from as a comment."""
+    import json
+
+    def value(item: Any) -> str:
+        if isinstance(item, (list, tuple)):
+            return "[" + ", ".join(json.dumps(i) for i in item) + "]"
+        return json.dumps(item)
+
+    rows = [f"# {settings.path or 'no settings file; these are the defaults'}"]
+    for key in KEYS:
+        item = getattr(settings, key.replace("-", "_"))
+        if isinstance(item, dict):
+            inner = ", ".join(f"{json.dumps(k)} = {value(v)}" for k, v in sorted(item.items()))
+            rows.append(f"{key} = {{ {inner} }}" if inner else f"{key} = {{}}")
+        elif item is not None:
+            rows.append(f"{key} = {value(item)}")
+    return "\n".join(rows) + "\n"
 
 
 def parse(data: Any, path: Path | None = None) -> Settings:

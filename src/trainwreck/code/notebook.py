@@ -57,6 +57,11 @@ def source_of(cell: dict[str, Any]) -> str:
     return "".join(map(str, content)) if isinstance(content, list) else str(content)
 
 
+def as_python(content: str) -> str:
+    """The text of a cell with its magics out of the way, line by line."""
+    return "\n".join(_python(content))
+
+
 def _python(content: str) -> list[str]:
     body = content.split("\n")
     first = next((i for i, row in enumerate(body) if row.strip()), 0)
