@@ -190,11 +190,14 @@ def _named(frags: list[str], numbers: list[str], skip: int, skeleton: str, used:
     return found
 
 
+_OF = re.compile(r"^(?:(?:the )?(?:end|start|summary|results?) )?(?:of|for) (?:the )?", re.IGNORECASE)
+
+
 def _counters(plan: Plan, named: list[_Named], frags: list[str], used: set[int], numbers: list[str]) -> None:
     """Fill the counters that are named, the most global ones, and mark them and their totals as used."""
     best: dict[str, tuple[int, int]] = {}
     for item in named:
-        found = counter_rank(item.key)
+        found = counter_rank(_OF.sub("", item.key))  # "end of epoch 3"
         if found is None or not (_whole(numbers[item.at], found[0]) or item.scale >= 1e3):
             continue
         if len(item.key) == 1 and not (item.explicit and item.at == named[0].at):

@@ -95,8 +95,8 @@ class Store:
                 self.overfull = True
                 return
             column = self.columns[(name, unit)] = Column()
-        elif column.repeats(step, value):
-            return
+        elif column.repeats(step, value) and not (unit == "epoch" and value != value):
+            return  # NaN after NaN within one epoch is the next print, not the same one
         column.steps.append(step)
         column.values.append(value)
         column.lines.append(line)
@@ -117,7 +117,7 @@ class Store:
                     known[name] = self.columns[(name, unit)]
                 continue
             steps = column.steps
-            if steps[-1] == step and column.repeats(step, value):
+            if steps[-1] == step and column.repeats(step, value) and not (unit == "epoch" and value != value):
                 continue
             steps.append(step)
             column.values.append(value)

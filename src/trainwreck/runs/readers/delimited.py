@@ -103,6 +103,8 @@ def _plan(source: Source) -> Plan | None:
     sample = [line for line in lines[skip + 1 : skip + 1 + _SAMPLE_ROWS] if line.strip()]
     for delimiter in _DELIMITERS:
         if delimiter == " ":
+            if "|" in header:
+                return None  # a table drawn with bars: the console reader knows those
             header, sample = _blanks(header), [_blanks(line) for line in sample]
         plan = _plan_with(delimiter, header, sample, skip)
         if plan is not None:

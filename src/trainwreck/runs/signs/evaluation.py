@@ -100,7 +100,11 @@ def _against_training(view: View, total: Curve) -> Iterator[Evidence]:
     end = total.end if total.n >= 8 else float(total.v[-1])
     score = _score(view)
     improving = (
-        score is not None and score.n >= 4 and score.end >= 0.98 * float(score.v.max()) and score.end > score.v[0]
+        score is not None
+        and score.n >= 4
+        and score.end >= 0.98 * float(score.v.max())
+        and score.end > max(1.02 * float(score.v[0]), float(score.v[0]) + score.noise)
+        and score.end > (1 if score.n < 6 else 1.005) * score.level(0.0, 0.6)
     )
     need = RISE if not improving else 1.5
     clear = end > max(need, 1.15) * lowest
@@ -211,6 +215,9 @@ def _scores(view: View) -> Iterator[Evidence]:
             loss = view.loss
             if curve.n >= 5 and loss is not None and loss.n >= 5 and 0.95 * loss.start < loss.end < 1.1 * loss.start:
                 text = f"{curve.name} never changes and {loss.name} ends within 5% of its start"
+                yield seen("no-learning", text, curve.where(0), curve.median, cls="circumstantial")
+            elif train and train[0].n >= 5 and bool((abs(train[0].v - curve.median) < 0.15 * curve.median).all()):
+                text = f"{curve.name} never changes and {train[0].name} stays beside it"
                 yield seen("no-learning", text, curve.where(0), curve.median, cls="circumstantial")
         for other in train[:1]:
             gap = other.end - curve.end

@@ -94,8 +94,9 @@ def _ends(run: Run) -> Iterator[Evidence]:
     last, planned = run.last_step, run.planned
     unit = next((s.unit for s in run.series.values()), "step")
     short = planned is not None and last is not None and unit == "step" and last < 0.95 * planned
-    if "truncated" not in kinds and (
-        run.outcome == "unfinished" or (run.outcome == "unknown" and short and run.format == "console")
+    nearly = planned is not None and last is not None and last >= 0.97 * planned  # the last print before the end
+    if not kinds & {"truncated", "early-stopping"} and (
+        (run.outcome == "unfinished" and not nearly) or (run.outcome == "unknown" and short and run.format == "console")
     ):
         of = f" of {show(planned)} planned" if planned else ""
         at = f" at {unit} {show(last)}{of}" if last is not None else ""

@@ -216,7 +216,8 @@ def _spikes(view: View, curve: Curve) -> Iterator[Evidence]:
     if not places:
         return
     good = [p for p in places if p < curve.n - max(3, curve.n // 20)]
-    healed = curve.end <= 1.1 * float(curve.smooth[places[0]])
+    low_start = min(curve.start, float(curve.v[0]))
+    healed = curve.end <= 1.1 * float(curve.smooth[places[0]]) and curve.end < ABOVE_START * low_start
     if good and healed:
         worst = max(good, key=lambda p: curve.top[p] / curve.smooth[p])
         ratio = float(curve.top[worst] / curve.smooth[worst])

@@ -104,10 +104,11 @@ def _learned_at_first(curve: Curve, thirds: list[float]) -> bool:
     if len(rest) < 4:
         return False
     spread = float(np.std(rest)) + 1e-12
-    early = float(np.mean(head) - np.mean(rest)) / (spread / math.sqrt(width))
+    high = min(float(np.mean(head)), float(np.median(head)) + spread / math.sqrt(width))  # one thrown-up batch is no level
+    early = (high - float(np.mean(rest))) / (spread / math.sqrt(width))
     trend = (thirds[0] - thirds[2]) / (spread * math.sqrt(6 / curve.n))
     level = abs(curve.median)
-    fall = float(np.mean(head) - thirds[2]) / level
+    fall = (high - thirds[2]) / level
     return (early > 3.0 and fall > 0.01) or (trend > 3.0 and (thirds[0] - thirds[2]) / level > FLAT / 3)
 
 

@@ -61,7 +61,8 @@ def _skips(view: View, curve: Curve) -> Iterator[Evidence]:
         return
     planned = view.run.planned
     late = places[places > max(INITIAL_POINTS, INITIAL * curve.n)]
-    if planned and curve.series.unit == "step" and curve.step(-1) < 0.3 * planned:
+    settled = curve.n >= 20 and int(places[0]) > INITIAL * curve.n  # no search for a scale begins after a clean quarter
+    if planned and curve.series.unit == "step" and curve.step(-1) < 0.3 * planned and not settled:
         late = places[[curve.step(int(p)) > 0.1 * planned for p in places]] if len(places) else places
     if len(late) >= max(2, SKIPPED * curve.n):
         text = f"{len(late)} of {curve.n} logged points have skipped steps after the loss scale should have settled"

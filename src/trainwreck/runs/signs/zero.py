@@ -36,6 +36,7 @@ def _training(view: View) -> Iterator[Evidence]:
             where = curve.where(falls)
             text = f"{curve.name} is exactly 0 from {at_step(curve, falls)} on, straight from {curve.v[falls - 1]:.4g}"
             yield seen("zero-loss", text, where, 0.0, end=float(curve.series.steps[-1]))
+            yield seen("loss-drops-to-zero", text, where, float(curve.v[falls - 1]), cls="circumstantial")
             break
     for curve in view.grad_norms:
         if _zero(curve, MIN_POINTS):
