@@ -28,6 +28,7 @@ from trainwreck.failures.shapes import (
     WORKER,
     Open,
     Writer,
+    depth,
 )
 
 MAX_FRAMES = 400
@@ -37,6 +38,8 @@ MAX_MESSAGE_CHARS = 8000
 MAX_LINE = 4000
 MAX_NOISE = 25
 """Foreign lines tolerated inside one traceback (progress bars, prints of other threads) before it is given up."""
+MAX_DEPTH = 30
+"""Exceptions of one chain, and tracebacks within one another, that are followed; then a new failure begins."""
 CHAIN_GAP = 8
 """Lines that may stand between an exception and the sentence that chains it (JAX prints five)."""
 
@@ -104,7 +107,8 @@ class Parser:
     def _begin(self, writer: Writer, number: int, body: Body) -> None:
         text, rank = body.text, body.rank
         if CAUSE.search(text) or DURING.search(text):
-            if writer.last is not None and number - writer.last_line <= CHAIN_GAP:
+            near = writer.last is not None and number - writer.last_line <= CHAIN_GAP
+            if near and writer.last is not None and depth(writer.last) < MAX_DEPTH:
                 self._take_back(writer.last)
                 writer.chain_to, writer.last = writer.last, None
                 writer.last_line = number
@@ -268,8 +272,9 @@ class Parser:
 
     def _in_message(self, writer: Writer, opened: Open, number: int, body: Body) -> None:
         text = body.text
-        header = HEADER.match(text)
-        frame = FRAME.match(text)
+        deep = len(writer.stack) >= MAX_DEPTH
+        header = None if deep else HEADER.match(text)
+        frame = None if deep else FRAME.match(text)
         bottom = opened.message[-1].strip() if opened.message else ""
         warning = opened.type.endswith("Warning")
         if header and (header["kind"] == "Original " or bottom in ('"""', "'''") or WORKER.search(opened.message[0])):

@@ -82,3 +82,11 @@ class Writer:
     chain_to: Failure | None = None
     recent: deque[str] = field(default_factory=lambda: deque(maxlen=CONTEXT_LINES))
     ignored: bool = False
+
+
+def depth(failure: Failure) -> int:
+    """How many exceptions the chain of ``failure`` holds."""
+    count, current = 1, failure.cause
+    while current is not None:
+        count, current = count + 1, current.cause
+    return count

@@ -26,6 +26,11 @@ MAX_TOKENS = 200
 """Longer shapes get no pattern of their own."""
 LONG = 4000
 """Of a longer line only the two ends are searched for events."""
+MAX_CHARS = 8192
+"""Of a longer line the grammar sees the beginning and the end; no line of metrics is longer, and no pattern may cost
+more than a moment."""
+_WIDE = re.compile(r"[^\S\n]{200,}")
+"""Blanks that no table needs."""
 CODE_BLOCK = 3
 """Lines of source text, less the other lines between them, from which on nothing without a step is believed."""
 DOTTED = re.compile(r"\w ?\.{4,} ?\S")
@@ -63,6 +68,8 @@ class ConsoleReader:
 
     def line(self, number: int, text: str) -> None:
         """Take one line."""
+        if len(text) > 1024:
+            text = bounded(text)
         if self._in_traceback and self._of_traceback(text):
             return
         rank, text = without_rank(text)
@@ -230,6 +237,13 @@ def _promising(text: str, tokens: list[str]) -> bool:
     if any(words.lower().rstrip(" :=|[(\"'").endswith(w.LIKELY_ENDS) for words in tokens[:-1:2]):
         return True
     return may_tell(low)
+
+
+def bounded(text: str) -> str:
+    """``text`` with at most ``MAX_CHARS`` characters and no wide gaps."""
+    if len(text) > MAX_CHARS:
+        text = f"{text[: MAX_CHARS - 2048]} {text[-2047:]}"
+    return _WIDE.sub(" " * 8, text)
 
 
 def _ends(text: str) -> str:

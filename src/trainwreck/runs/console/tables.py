@@ -90,7 +90,9 @@ class Columns:
 def header(text: str) -> Columns | None:
     """The table that ``text`` opens, None if it is no header: three or more names, a counter first or a metric among
     them."""
-    text = re.sub(r":?\s*\d+%\|.*$", "", text)
+    bar = text.find("%|")
+    if bar > 0 and text[bar - 1].isdigit():
+        text = text[:bar].rstrip("0123456789").rstrip().removesuffix(":")
     if not 8 < len(text) < 400 or text.lstrip()[:1] in "{[(<#":
         return None
     for separator in ("|", "\t", ","):
