@@ -12,10 +12,10 @@ from trainwreck.code.project import Project
 from trainwreck.code.scopes import FunctionNode, Scope
 from trainwreck.code.values import literal, values
 
-HELD = re.compile(r"(^|_|\.)(va|val|valid|validation|dev|test|te|eval|holdout)(?=_|\d|$|[A-Z]|loader|set|data|dl|ds)")
+HELD = re.compile(r"(^|_|\.)(va|val|valid|validation|dev|test|te|eval|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
 """Names of evaluation data, with word borders."""
-TEST = re.compile(r"(^|_|\.)(test|te|holdout)(?=_|\d|$|[A-Z]|loader|set|data|dl|ds)")
-TRAIN = re.compile(r"(^|_|\.)(train|tr|training)(?=_|\d|$|[A-Z]|loader|set|data|dl|ds)")
+TEST = re.compile(r"(^|_|\.)(test|te|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
+TRAIN = re.compile(r"(^|_|\.)(train|tr|training)(?=[^a-z]|$|loader|set|data|dl|ds)")
 BATCHNORMS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm2d"])
 DROPOUTS = frozenset(["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"])
 LINEAR = frozenset(["Linear", "Conv1d", "Conv2d", "Conv3d", "LazyLinear"])
@@ -264,3 +264,20 @@ def halved(project: Project, model: str, before: Call) -> Call | None:
         if (own or isinstance(statement, ast.Expr)) and written(base) == model:
             return call
     return None
+
+
+def refits(project: Project, kind: re.Pattern[str]) -> Iterator[tuple[Call, Call]]:
+    """``fit_transform`` of held-out data by a transformation of this kind, with the one of the training data."""
+    calls = [c for c in project.calls("fit_transform") if c.node.args and c.receiver is not None]
+    for call in calls:
+        held = call.node.args[0]
+        if not names_in(held, HELD) or names_in(held, TRAIN) or call.receiver is None:
+            continue
+        makers = {c.name for c in made(project, call.receiver, call.scope) if kind.search(c.name)}
+        for other in calls:
+            if other.scope is not call.scope or other.receiver is None or not names_in(other.node.args[0], TRAIN):
+                continue
+            same = re.sub(TRAIN, "", written(other.node.args[0])) == re.sub(HELD, "", written(held))
+            if makers & {c.name for c in made(project, other.receiver, other.scope)} and same:
+                yield call, other
+                break

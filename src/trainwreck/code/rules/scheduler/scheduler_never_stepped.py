@@ -84,8 +84,8 @@ def _used(project: Project, built: Call, name: str, attribute: bool) -> bool:
     walked = project.walked if attribute else {built.scope.module.path: project.walked[built.scope.module.path]}
     for path in walked:
         for node in ast.walk(project.walked[path].top.module.tree):
-            named = (
-                (isinstance(node, ast.Attribute) and node.attr == name) or (isinstance(node, ast.Name) and node.id == name)
+            named = (isinstance(node, ast.Attribute) and node.attr == name) or (
+                isinstance(node, ast.Name) and node.id == name
             )
             if not named or isinstance(getattr(node, "ctx", None), ast.Store):
                 continue

@@ -1,0 +1,125 @@
+"""The best model is chosen in the wrong direction.
+
+What: the best value is replaced when a loss is larger, or when an accuracy is smaller; or a callback has the wrong
+mode.
+Why it matters: the worst model is kept.
+When it is fine: where the value is negated.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import written
+from trainwreck.code.facts import (
+    only,
+    option,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch
+def fit(model, evaluate, epochs):
+    best_loss = 0.0
+    for epoch in range(epochs):
+        val_loss = evaluate(model)
+        if val_loss > best_loss:  # expect
+            best_loss = val_loss
+            torch.save(model.state_dict(), "best.pt")
+""",
+    """
+class Runner:
+    def check(self, acc):
+        if acc < self.best_acc:  # expect
+            self.best_acc = acc
+            self.save("best.pt")
+""",
+    """
+from lightning.pytorch.callbacks import ModelCheckpoint
+keep = ModelCheckpoint(monitor="val_acc", mode="min")  # expect
+""",
+    """
+from transformers import TrainingArguments
+args = TrainingArguments("out", metric_for_best_model="eval_loss", greater_is_better=True)  # expect
+""",
+)
+GOOD = """
+import torch
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+def fit(model, evaluate, epochs):
+    best_loss, best_acc, worst_loss = 1e9, 0.0, 0.0
+    for epoch in range(epochs):
+        val_loss, acc = evaluate(model)
+        if val_loss < best_loss:
+            best_loss = val_loss
+        if best_acc < acc:
+            best_acc = acc
+        if val_loss > worst_loss:
+            worst_loss = val_loss
+        if val_loss > best_loss:
+            patience = 1
+keep = ModelCheckpoint(monitor="val_acc", mode="max"), EarlyStopping("val_loss", mode="min"), ModelCheckpoint(monitor="val_loss")
+"""
+HIGH = re.compile(
+    r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recall|precision|r2|psnr)(_|\d|$)", re.IGNORECASE
+)
+LOW = re.compile(r"(^|_)(loss|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid)(_|\d|$)", re.IGNORECASE)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for walked in project.walked.values():
+        for scope in walked.scopes:
+            for node in project.within(scope, ast.If):
+                assert isinstance(node, ast.If)
+                if _wrong(node):
+                    yield sighting(__name__, (node, scope), f"{written(node.test)} keeps the worst value as the best")
+    for call in project.calls("ModelCheckpoint", "EarlyStopping"):
+        if project.called(call).split(".")[0] not in ("lightning", "pytorch_lightning", "tensorflow", "keras"):
+            continue
+        monitor = only(project, option(project, call, "monitor", 2 if call.name == "ModelCheckpoint" else 0))
+        mode = only(project, option(project, call, "mode"))
+        if isinstance(monitor, str) and ((mode == "min" and _high(monitor)) or (mode == "max" and _low(monitor))):
+            yield sighting(__name__, call, f"mode={mode!r} keeps the worst {monitor}")
+    for call in project.calls("TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig"):
+        monitor = only(project, option(project, call, "metric_for_best_model"))
+        greater = only(project, option(project, call, "greater_is_better"))
+        if isinstance(monitor, str) and ((greater is True and _low(monitor)) or (greater is False and _high(monitor))):
+            yield sighting(__name__, call, f"greater_is_better={greater} keeps the worst {monitor}")
+
+
+def _high(name: str) -> bool:
+    return bool(HIGH.search(name)) and not LOW.search(name)
+
+
+def _low(name: str) -> bool:
+    return bool(LOW.search(name)) and not HIGH.search(name)
+
+
+def _wrong(node: ast.If) -> bool:
+    """``if value > best: best = value`` for a value that should be small, and the reverse."""
+    test = node.test
+    if (
+        not isinstance(test, ast.Compare)
+        or len(test.ops) != 1
+        or not isinstance(test.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE)
+    ):
+        return False
+    left, right = written(test.left), written(test.comparators[0])
+    greater = isinstance(test.ops[0], ast.Gt | ast.GtE)
+    if "best" in left and "best" not in right:
+        left, right, greater = right, left, not greater
+    if "best" not in right or "best" in left:
+        return False
+    replaced = any(
+        isinstance(s, ast.Assign) and written(s.targets[0]) == right and written(s.value) in (left, f"{left}.item()")
+        for s in node.body
+    )
+    value, best = re.split(r"[.\[\]'\"]+", left.removesuffix(".item()").rstrip("'\"]"))[-1], right.rsplit(".", 1)[-1]
+    if not replaced:
+        return False
+    return (greater and _low(value) and not _high(best)) or (not greater and _high(value) and not _low(best))
