@@ -281,3 +281,49 @@ def refits(project: Project, kind: re.Pattern[str]) -> Iterator[tuple[Call, Call
             if makers & {c.name for c in made(project, other.receiver, other.scope)} and same:
                 yield call, other
                 break
+
+
+def handlers(project: Project, also: tuple[str, ...] = ()) -> Iterator[tuple[ast.Try, ast.ExceptHandler, Scope]]:
+    """Every ``try`` with a handler that catches anything (or ``also``) and neither raises nor leaves."""
+    broad = ("Exception", "BaseException", *also)
+    for walked in project.walked.values():
+        if "except" not in walked.top.module.text:
+            continue
+        for scope in walked.scopes:
+            for node in project.within(scope, ast.Try):
+                assert isinstance(node, ast.Try)
+                for handler in node.handlers:
+                    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+                    if handler.type is not None and not any(written(k) in broad for k in kinds):
+                        continue
+                    if not _leaves(handler):
+                        yield node, handler, scope
+
+
+_TELLING = frozenset(
+    ["print", "info", "warning", "warn", "debug", "error", "str", "format", "write", "repr", "type", "empty_cache"]
+)
+_ENDING = frozenset(["exit", "_exit", "exception", "fail", "print_exc", "abort"])
+
+
+def _leaves(handler: ast.ExceptHandler) -> bool:
+    """True if the handler raises, returns, ends the run, tells the traceback, or does real work of its own."""
+    for node in ast.walk(handler):
+        if isinstance(node, ast.Raise | ast.Return | ast.Break | ast.Assign | ast.If):
+            return True
+        if isinstance(node, ast.Call) and last_name(node.func) in _ENDING:
+            return True
+        if isinstance(node, ast.Call) and last_name(node.func) not in (*_TELLING, "zero_grad"):
+            return True
+    return False
+
+
+def working(tried: ast.Try, work: frozenset[str]) -> str | None:
+    """The first call in the body of ``tried`` whose last name is one of ``work``."""
+    for statement in tried.body:
+        for node in ast.walk(statement):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in work:
+                continue
+            if not re.search("env|sched", written(node.func.value)):
+                return f"{written(node.func)}()"
+    return None

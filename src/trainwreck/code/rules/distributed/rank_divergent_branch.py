@@ -1,0 +1,123 @@
+"""A collective is called by one rank only.
+
+What: ``barrier``, ``all_reduce``, ``all_gather`` or ``broadcast`` stands inside ``if rank == 0`` with no partner in
+the other branch.
+Why it matters: the other ranks never call it: all wait until the timeout.
+When it is fine: on a subgroup that only this rank belongs to.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.order import (
+    inside,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import FunctionNode
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch.distributed as dist
+def save(model, rank):
+    if rank == 0:
+        write(model)
+        dist.barrier()  # expect
+""",
+    """
+import torch
+def log(loss):
+    if torch.distributed.get_rank() == 0:
+        torch.distributed.all_reduce(loss)  # expect
+        print(loss)
+""",
+    """
+from torch import distributed
+class Trainer:
+    def end(self):
+        if self.is_main_process:
+            out = [None] * 2
+            distributed.all_gather_object(out, self.stats)  # expect
+""",
+)
+GOOD = """
+import torch.distributed as dist
+def save(model, rank, group):
+    if rank == 0:
+        write(model)
+    dist.barrier()
+    if rank == 0:
+        dist.broadcast(model, src=0)
+    else:
+        dist.broadcast(model, src=0)
+    if rank == 0:
+        download()
+        dist.barrier()
+    if rank != 0:
+        dist.barrier()
+        load()
+    if rank == 0:
+        dist.all_reduce(model, group=group)
+    if dist.get_world_size() > 1:
+        dist.barrier()
+"""
+COLLECTIVES = frozenset(
+    [
+        "barrier",
+        "all_reduce",
+        "all_gather",
+        "all_gather_object",
+        "broadcast",
+        "broadcast_object_list",
+        "reduce_scatter",
+        "all_to_all",
+        "all_gather_into_tensor",
+    ]
+)
+RANK = re.compile(
+    r"(^|[\w.]*_|\.)rank(\(\))? (==|!=|>) 0|is_main|is_master|is_rank_zero|is_local_main|get_rank\(\) == 0|not [\w.]*rank\b"
+)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for call in project.calls(*sorted(COLLECTIVES)):
+        if not project.called(call).startswith("torch.distributed") or call.argument("group") is not None:
+            continue
+        for above in project.ancestors(call.node, call.scope):
+            if isinstance(above, FunctionNode):
+                break
+            if not isinstance(above, ast.If) or not RANK.search(written(above.test)) or "world" in written(above.test):
+                continue
+            mine = any(inside(project, call.node, call.scope, s) or s is call.node for s in above.body)
+            other = above.orelse if mine else above.body
+            if any(
+                isinstance(n, ast.Call) and last_name(n.func) == call.name for s in other for n in ast.walk(s)
+            ) or "world_size" in written(above.test):
+                break
+            if _elsewhere(project, call, above):
+                break
+            yield sighting(
+                __name__,
+                call,
+                f"only the ranks of this branch call {call.name}: the others never do",
+                proof=[(call.scope.module.path, above.lineno, f"if {written(above.test)[:60]}:")],
+            )
+            break
+
+
+def _elsewhere(project: Project, call: Call, branch: ast.If) -> bool:
+    """True if another rank-dependent branch of the function holds the same collective, as partner."""
+    for node in project.within(call.scope, ast.If):
+        if node is branch or inside(project, node, call.scope, branch) or inside(project, branch, call.scope, node):
+            continue
+        assert isinstance(node, ast.If)
+        if RANK.search(written(node.test)) and any(
+            isinstance(n, ast.Call) and last_name(n.func) == call.name for n in ast.walk(node)
+        ):
+            return True
+    return False

@@ -1,0 +1,95 @@
+"""The distributed sampler is never told the epoch.
+
+What: a ``DistributedSampler`` in a loop over epochs, and nothing calls ``set_epoch``.
+Why it matters: every epoch has the same order on every rank.
+When it is fine: for evaluation, one epoch, ``shuffle=False``, or frameworks that call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.facts import (
+    ENGINES,
+    HELD,
+    bound_to,
+    is_torch,
+    names_in,
+    only,
+    option,
+    source,
+    text_of,
+)
+from trainwreck.code.order import (
+    loops,
+    training_steps,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+def main(ds, model, opt, epochs):
+    sampler = DistributedSampler(ds)  # expect
+    loader = DataLoader(ds, sampler=sampler, batch_size=8)
+    for epoch in range(epochs):
+        for x in loader:
+            opt.zero_grad()
+            model(x).sum().backward()
+            opt.step()
+""",
+    """
+import torch
+class Trainer:
+    def __init__(self, ds, rank, world):
+        sampler = torch.utils.data.DistributedSampler(ds, world, rank, shuffle=True)  # expect
+        self.loader = torch.utils.data.DataLoader(ds, sampler=sampler)
+    def fit(self, n):
+        for epoch in range(n):
+            for batch in self.loader:
+                self.opt.zero_grad()
+                self.model(batch).backward()
+                self.opt.step()
+""",
+)
+GOOD = """
+from torch.utils.data import DataLoader, DistributedSampler
+def main(train, val, model, opt, epochs):
+    sampler = DistributedSampler(train)
+    val_sampler = DistributedSampler(val, shuffle=False)
+    loader = DataLoader(train, sampler=sampler)
+    for epoch in range(epochs):
+        loader.sampler.set_epoch(epoch)
+        for x in loader:
+            model(x).sum().backward()
+            opt.step()
+            opt.zero_grad()
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    if "set_epoch" in source(project) or ENGINES.search(source(project)):
+        return
+    epochs = [
+        s
+        for s in training_steps(project)
+        if s.loop is not None and (loops(project, s.body, s.scope) or "epoch" in text_of(project, s.scope))
+    ]
+    if not epochs:
+        return
+    for call in project.calls("DistributedSampler"):
+        if (
+            not is_torch(project, call)
+            or only(project, option(project, call, "shuffle", 3)) is False
+            or HELD.search(bound_to(project, call))
+        ):
+            continue
+        dataset = call.argument("dataset", 0)
+        if dataset is not None and names_in(dataset, HELD):
+            continue
+        yield sighting(
+            __name__, call, "set_epoch is never called: each epoch has the same order", proof=epochs[0].backward[:1]
+        )

@@ -1,0 +1,108 @@
+"""NaN is replaced or skipped without looking for its origin.
+
+What: ``nan_to_num`` on a loss or on gradients, or a step that is left out where the loss is NaN.
+Why it matters: the values that made it stay in the data or in the weights; training goes on with made-up numbers.
+When it is fine: where it is counted and stops the run after a few.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import last_name, written
+from trainwreck.code.facts import (
+    bound_to,
+    is_torch,
+    names_in,
+)
+from trainwreck.code.order import (
+    training_steps,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss = torch.nan_to_num(loss)  # expect
+        loss.backward()
+        optimizer.step()
+""",
+    """
+import torch
+def train(model, loader, optimizer, criterion):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        if torch.isnan(loss):  # expect
+            continue
+        loss.backward()
+        optimizer.step()
+""",
+    """
+def clean(model):
+    for p in model.parameters():
+        if p.grad is not None:
+            p.grad.nan_to_num_(0.0)  # expect
+""",
+)
+GOOD = """
+import torch
+import math
+def train(model, loader, optimizer, criterion):
+    bad = 0
+    for x, y in loader:
+        x = torch.nan_to_num(x)
+        loss = criterion(model(x), y)
+        if not torch.isfinite(loss):
+            raise ValueError("loss is not finite")
+        if math.isnan(loss.item()):
+            bad += 1
+            continue
+        loss.backward()
+        optimizer.step()
+    scores = torch.nan_to_num(loss.detach())
+"""
+LOSS = re.compile(r"(^|_)(loss|losses|objective)(_|\d|$)|\.grad$", re.IGNORECASE)
+TESTS = ("isnan", "isinf", "isfinite")
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for call in project.calls("nan_to_num", "nan_to_num_"):
+        value = call.node.args[0] if is_torch(project, call) and call.node.args else call.receiver
+        if value is None or not LOSS.search(written(value)):
+            continue
+        if written(value).endswith(".grad") or any(
+            written(c.receiver) == bound
+            for c in project.calls("backward")
+            if c.scope is call.scope
+            for bound in [bound_to(project, call), written(value)]
+            if c.receiver is not None
+        ):
+            yield sighting(
+                __name__, call, f"{written(value)} is made finite here; where the NaN comes from stays hidden"
+            )
+    for step in training_steps(project):
+        if step.loop is None:
+            continue
+        for node in ast.walk(step.loop):
+            if not isinstance(node, ast.If) or not node.body or not isinstance(node.body[-1], ast.Continue):
+                continue
+            if not any(
+                isinstance(n, ast.Call) and last_name(n.func) in TESTS for n in ast.walk(node.test)
+            ) or not names_in(node.test, LOSS):
+                continue
+            if not any(isinstance(n, ast.AugAssign | ast.Raise) for n in ast.walk(node)):
+                yield sighting(
+                    __name__,
+                    (node, step.scope),
+                    "steps with a NaN loss are left out, and its origin is not looked for",
+                    proof=step.backward[:1],
+                )
