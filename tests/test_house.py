@@ -24,6 +24,7 @@ ORDER = [
     "reasoning",
     "engine",
     "checking",
+    "record",
     "environment",
     "package",
     "cli",
@@ -68,6 +69,12 @@ def test_imports_run_downward_only(path: Path) -> None:
             continue
         assert mine in ORDER, f"{mine} may import only core, not {other}"
         assert ORDER.index(other) < ORDER.index(mine), f"{path}: {mine} may not import {other}"
+
+
+def test_what_is_loaded_into_the_users_process_imports_nothing_of_ours() -> None:
+    for path in FILES:
+        if "inside" in path.parts:
+            assert not imports(path), path
 
 
 def test_witnesses_meet_only_through_core() -> None:

@@ -18,7 +18,21 @@ FAIL_ON = ("critical", "warning", "suggestion", "never")
 INTERNAL = 3
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class Verbs(click.Group):
+    """A group that guesses the verb where a path stands in its place, and says which it took."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        first = args[0]
+        if self.get_command(ctx, first) is None and not ctx.resilient_parsing and (first == "-" or os.path.exists(first)):
+            from trainwreck.checking.guess import verb
+
+            name, why = verb(first)
+            click.echo(f"trainwreck: {name} {first} ({why})", err=True)
+            return name, self.get_command(ctx, name), args
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="trainwreck")
 def cli() -> None:
     """Find out why training went off the rails. Offline: no network, no telemetry, nothing you give it is executed."""
@@ -135,7 +149,7 @@ def run(
 
 @cli.command()
 @click.argument("id", required=False)
-@click.option("--list", "listing", is_flag=True, help="Every failure mode, by family.")
+@click.option("--list", "listing", is_flag=True, help="Every failure mode and rule, by family.")
 @click.option("--family", metavar="NAME", help="With --list: only this family.")
 @click.option("--search", metavar="WORDS", help="Failure modes that fit these words.")
 @click.option("--format", "form", type=click.Choice(["full", "json"]), default="full", show_default=True)
@@ -155,6 +169,23 @@ def explain(id: str | None, listing: bool, family: str | None, search: str | Non
         click.echo(json.dumps(pages.as_json(id), indent=2, ensure_ascii=False))
     else:
         _page(pages.explain(id))
+
+
+@cli.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes trainwreck's words in a shell."""
+    from trainwreck.checking.completion import script
+
+    click.echo(script(cli, shell))
+
+
+@cli.command()
+def server() -> None:
+    """A language server on standard input and output, for editors (needs the extra lsp)."""
+    from trainwreck.checking.server import serve
+
+    sys.exit(serve())
 
 
 @cli.command()
@@ -233,7 +264,7 @@ def _internal(problem: Exception) -> int:
 def main() -> None:
     """Entry point: a user's error is one sentence and its exit code; our own faults are exit 3 and a report file."""
     try:
-        code = cli(standalone_mode=False)
+        code = cli(standalone_mode=False, prog_name="trainwreck")
         sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as problem:
         problem.show()

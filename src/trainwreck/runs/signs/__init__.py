@@ -20,7 +20,7 @@ from trainwreck.runs.signs._whole import whole
 
 Finder = Callable[[View], Iterator[Evidence]]
 
-WITHOUT_CURVES = ("log",)
+WITHOUT_CURVES = ("log", "live")
 
 
 @cache

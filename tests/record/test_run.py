@@ -1,0 +1,224 @@
+"""The recorder changes nothing: results bit for bit, exit code, output, traceback; and its faults are contained."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+START = """
+import hashlib, sys, torch
+from torch import nn
+torch.manual_seed(3)
+model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 3))
+x, y = torch.randn(240, 6), torch.randint(3, (240,))
+def digest(*models):
+    h = hashlib.sha256()
+    for m in models:
+        for t in m.state_dict().values():
+            h.update(t.numpy().tobytes())
+    return h.hexdigest()
+"""
+LOOPS = {
+    "plain": """
+opt = torch.optim.AdamW(model.parameters(), lr=1e-2)
+for i in range(60):
+    loss = nn.functional.cross_entropy(model(x[i * 4 : i * 4 + 4]), y[i * 4 : i * 4 + 4])
+    opt.zero_grad(); loss.backward(); opt.step()
+    print(loss.item())
+""",
+    "accumulation": """
+opt = torch.optim.SGD(model.parameters(), lr=1e-2, momentum=0.9)
+for i in range(60):
+    loss = nn.functional.cross_entropy(model(x[i * 4 : i * 4 + 4]), y[i * 4 : i * 4 + 4]) / 4
+    loss.backward()
+    if i % 4 == 3:
+        opt.step(); opt.zero_grad()
+    print(loss.item())
+""",
+    "autocast": """
+opt = torch.optim.Adam(model.parameters(), lr=1e-2, foreach=True)
+for i in range(30):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = nn.functional.cross_entropy(model(x[i * 8 : i * 8 + 8]), y[i * 8 : i * 8 + 8])
+    opt.zero_grad(); loss.backward(); opt.step()
+    print(loss.item())
+""",
+    "two optimizers": """
+other = nn.Linear(3, 6)
+a, b = torch.optim.Adam(model.parameters(), lr=1e-3), torch.optim.Adam(other.parameters(), lr=1e-3)
+for i in range(40):
+    fake = other(torch.randn(8, 3))
+    a.zero_grad(); model(fake.detach()).square().mean().backward(); a.step()
+    b.zero_grad(); (-model(fake)).mean().backward(); b.step()
+print(digest(other))
+""",
+    "closure": """
+opt = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=4)
+model.eval()
+for i in range(5):
+    def closure():
+        opt.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+    print(float(opt.step(closure)))
+""",
+    "compiled": """
+opt = torch.optim.SGD(model.parameters(), lr=1e-2)
+step = torch.compile(model, backend="eager", fullgraph=True)
+for i in range(20):
+    loss = nn.functional.cross_entropy(step(x[i * 8 : i * 8 + 8]), y[i * 8 : i * 8 + 8])
+    opt.zero_grad(); loss.backward(); opt.step()
+    print(loss.item())
+""",
+    "workers": """
+from torch.utils.data import DataLoader, TensorDataset
+opt = torch.optim.SGD(model.parameters(), lr=1e-2)
+for a, b in DataLoader(TensorDataset(x, y), batch_size=16, shuffle=True, num_workers=2):
+    loss = nn.functional.cross_entropy(model(a), b)
+    opt.zero_grad(); loss.backward(); opt.step()
+    print(loss.item())
+""",
+}
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def run(*command: str, cwd: Path, recorded: bool) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, *(("-m", "trainwreck", "run", "--record-to", "rec") if recorded else ()), *command]
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
+
+
+def rows(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "rec/rank0.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_results_are_bit_identical(loop: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(START + LOOPS[loop] + "print(digest(model))\n")
+    plain = run("train.py", cwd=tmp_path, recorded=False)
+    recorded = run("train.py", cwd=tmp_path, recorded=True)
+    assert plain.returncode == 0, plain.stderr
+    assert recorded.stdout == plain.stdout
+    assert recorded.returncode == 0
+    steps = [r for r in rows(tmp_path) if "step" in r and "event" not in r]
+    assert len(steps) >= 5
+    assert all("grad_norm" in r for r in steps)
+
+
+def test_the_program_sees_nothing_of_us(tmp_path: Path) -> None:
+    (tmp_path / "look.py").write_text(
+        "import os, sys\nprint(__name__, __file__, sys.argv, sys.path, os.environ.get('PYTHONPATH'))\n"
+        "print(sorted(k for k in os.environ if 'TRAINWRECK' in k), sys.stdin.isatty())\nsys.exit(7)\n"
+    )
+    plain = run("look.py", "--lr", "3e-4", cwd=tmp_path, recorded=False)
+    recorded = run("look.py", "--lr", "3e-4", cwd=tmp_path, recorded=True)
+    assert recorded.stdout == plain.stdout
+    assert recorded.returncode == plain.returncode == 7
+
+
+def test_the_traceback_is_the_users_own(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(START + "model(x).sum(dim=1).backward()\n")
+    plain = run("train.py", cwd=tmp_path, recorded=False)
+    recorded = run("train.py", cwd=tmp_path, recorded=True)
+    assert recorded.returncode == plain.returncode == 1
+    assert plain.stderr.strip() in recorded.stderr
+    assert "recorder.py" not in recorded.stderr
+
+
+def test_json_stands_alone_on_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(START + LOOPS["plain"])
+    words = [sys.executable, "-m", "trainwreck", "run", "--format", "json", "--record-to", "rec", "train.py"]
+    done = subprocess.run(
+        words, cwd=tmp_path, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False
+    )
+    answer = json.loads(done.stdout)
+    assert any(r["format"] == "trainwreck-recording" for r in answer["runs"])
+
+
+def test_a_fault_of_ours_never_stops_the_training(tmp_path: Path) -> None:
+    broken = "def fail(*a, **k):\n    raise OSError('injected')\ntorch._foreach_norm = fail\n"
+    (tmp_path / "train.py").write_text(START + broken + LOOPS["plain"].replace("lr=1e-2)", "lr=1e-2, foreach=False)"))
+    done = run("train.py", cwd=tmp_path, recorded=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 60
+    assert done.stderr.count("recording stopped") == 1
+
+
+def test_a_folder_that_cannot_be_written_never_stops_the_training(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(START + LOOPS["plain"])
+    (tmp_path / "rec").write_text("a file stands where the folder should be")
+    done = run("train.py", cwd=tmp_path, recorded=True)
+    assert done.stdout.count("\n") == 60
+    assert "Traceback" not in done.stderr
+
+
+def test_a_recording_that_was_killed_still_opens(tmp_path: Path) -> None:
+    endless = LOOPS["plain"].replace("for i in range(60):", "for i in [j % 60 for j in range(10**7)]:")
+    (tmp_path / "train.py").write_text(START + endless.replace("print(loss.item())", ""))
+    words = [sys.executable, "-m", "trainwreck", "run", "--record-to", "rec", "train.py"]
+    parent = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT)
+    file = tmp_path / "rec/rank0.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not file.exists() or file.stat().st_size < 20_000):
+        time.sleep(0.1)
+    child = subprocess.run(["pgrep", "-P", str(parent.pid)], capture_output=True, text=True, check=True).stdout.split()
+    os.kill(int(child[0]), signal.SIGKILL)
+    _, told = parent.communicate(timeout=60)
+    assert parent.returncode == 128 + signal.SIGKILL
+    assert b"Traceback" not in told
+    assert len(file.read_text().splitlines()) > 20
+
+
+FAULTS = {
+    "live-not-in-optimizer": """
+opt = torch.optim.SGD(model[:3].parameters(), lr=1e-2)
+for i in range(12):
+    loss = nn.functional.cross_entropy(model(x[:32]), y[:32])
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    "live-no-gradient": """
+opt = torch.optim.SGD(model.parameters(), lr=1e-2)
+for i in range(12):
+    with torch.no_grad():
+        h = model[:4](x[:32])
+    loss = nn.functional.cross_entropy(model[4](h), y[:32])
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    "live-eval-mode-in-training": """
+opt = torch.optim.SGD(model.parameters(), lr=1e-2)
+model.eval()
+for i in range(12):
+    loss = nn.functional.cross_entropy(model(x[:32]), y[:32])
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    "live-step-changes-nothing": """
+opt = torch.optim.SGD(model.parameters(), lr=1e-2)
+for i in range(12):
+    loss = nn.functional.cross_entropy(model(x[:32]), y[:32])
+    loss.backward(); opt.zero_grad(); opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_wiring_faults_are_seen_by_step_five(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(START + FAULTS[kind])
+    done = run("train.py", cwd=tmp_path, recorded=True)
+    events = [r for r in rows(tmp_path) if r.get("event") == kind]
+    assert len(events) == 1, done.stderr
+    assert int(str(events[0]["step"])) <= 5
+
+
+def test_a_sound_loop_shows_no_wiring_fault(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(START + LOOPS["plain"])
+    run("train.py", cwd=tmp_path, recorded=True)
+    assert [r["event"] for r in rows(tmp_path) if "event" in r] == ["ended"]
