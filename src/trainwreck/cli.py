@@ -21,9 +21,12 @@ INTERNAL = 3
 class Verbs(click.Group):
     """A group that guesses the verb where a path stands in its place, and says which it took."""
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         first = args[0]
-        if self.get_command(ctx, first) is None and not ctx.resilient_parsing and (first == "-" or os.path.exists(first)):
+        there = first == "-" or os.path.exists(first)
+        if there and self.get_command(ctx, first) is None and not ctx.resilient_parsing:
             from trainwreck.checking.guess import verb
 
             name, why = verb(first)

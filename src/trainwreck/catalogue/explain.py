@@ -43,11 +43,13 @@ def as_json(name: str, known: Catalogue | None = None) -> dict[str, Any]:
 
 
 def listing(known: Catalogue | None = None, family: str | None = None) -> str:
-    """Every failure mode, a line each, by family. Raises UnknownId for a family that does not exist."""
+    """Every failure mode and rule, a line each, by family. Raises UnknownId for a family that does not exist."""
     known = known or catalogue()
     families: dict[str, list[tuple[str, str]]] = {}
     for name, entry in known.raw("modes").items():
         families.setdefault(entry["family"], []).append((name, entry["title"]))
+    for name, rule in known.rules.items():
+        families.setdefault(str(rule["family"]), []).append((name, f"{rule['title']} (rule)"))
     if family is not None and family not in families:
         raise UnknownId(f"no such family: {family}; there are {', '.join(sorted(families))}")
     lines: list[str] = []
