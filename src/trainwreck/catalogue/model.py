@@ -14,7 +14,8 @@ class SignWeight:
     """How a sign speaks for (positive) or against (negative) a failure mode, in natural-log likelihood units.
 
     ``absent`` (zero or negative) is added instead where the sign could have been seen and was not.
-    ``conclusive``: the sign proves the mode.
+    ``conclusive``: the sign proves the mode. ``when``: ids of signs (parted by blanks); this one counts only where one
+    of them is seen too: words that decide between explanations of a message say nothing without the message.
     """
 
     sign: str
@@ -59,6 +60,7 @@ class Mode:
     references: Sequence[Mapping[str, str]]
     cases: Sequence[str]
     maturity: str
+    restates: bool
 
     def weight(self, sign: str) -> SignWeight | None:
         return next((s for s in self.signs if s.sign == sign), None)
@@ -104,6 +106,7 @@ def mode_from(entry: Mapping[str, Any]) -> Mode:
         references=tuple(entry.get("references", ())),
         cases=tuple(entry.get("cases", ())),
         maturity=entry.get("maturity", "stable"),
+        restates=entry.get("restates", False),
     )
 
 

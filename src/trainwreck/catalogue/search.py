@@ -23,8 +23,7 @@ _STOP = frozenset(
         "most",
     )
 )
-_ENDINGS = ("ations", "ation", "ingly", "edly", "ing", "ies", "ied", "ness", "ments", "ment", "ed", "es", "ly", "s")
-_ENDINGS += ("er", "or", "al")
+_ENDINGS: Sequence[str] = re.findall(r"\w+", "ations ation ingly edly ing ies ied ness ments ment ed es ly s er or al")
 """The first that fits is cut, where three letters remain."""
 _SAME: Mapping[str, str] = {
     word: chosen

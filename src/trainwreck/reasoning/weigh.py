@@ -25,6 +25,10 @@ code proves (direct) is a fault whether the curves show it or not; a suspicion i
 (inferred) counts where a sign of the run agrees."""
 ONE_REPORT = 0.6
 """Overlap of modes that the words of one short description speak for: people describe one failure at a time."""
+EXPLAINS = -1.0
+"""Log odds from which a mode explains a message well enough to come before one that only restates it."""
+YIELDING = 0.5
+"""By how much the restating one then comes after it, in log odds."""
 TELLING_WEIGHT = 0.6
 """A fainter resemblance moves the odds but is no evidence worth telling."""
 CLASS_FACTOR: Mapping[EvidenceClass, float] = {"direct": 1.0, "circumstantial": 0.85, "inferred": 0.6}
@@ -96,6 +100,7 @@ def weigh(
                 candidate.report = next(iter(places)) if len(places) == 1 and places <= reports else None
                 candidates.append(candidate)
     _support_chains(candidates, known)
+    _yield(candidates)
     _compete(candidates, known)
     return sorted(candidates, key=lambda c: (-c.probability, -c.score, c.mode.id))
 
@@ -108,11 +113,14 @@ def _score(
     own = CODE_PREFIX + mode.id
     entries = list(mode.signs)
     weights = {e.sign: (e.weight, e.conclusive, e.absent) for e in entries}
+    beside = {e.sign: e.when.split() for e in entries if e.when}
     if own in by_sign and own not in weights:
         weights[own] = (4.0, False, 0.0)
     agrees = any(w > 0 and sign in by_sign and not sign.startswith(CODE_PREFIX) for sign, (w, _, _) in weights.items())
     for sign, (weight, conclusive, absent) in weights.items():
         sightings = by_sign.get(sign)
+        if sightings and sign in beside and by_sign.keys().isdisjoint(beside[sign]):
+            continue
         meant = known.sign(sign)
         if sightings:
             best = max(CLASS_FACTOR[e.cls] for e in sightings)
@@ -146,6 +154,26 @@ def _support_chains(candidates: Sequence[Candidate], known: Catalogue) -> None:
         followers = [seen[n] for n in candidate.mode.leads_to if n in seen and seen[n].score > 0]
         if followers and candidate.from_run:
             candidate.score += 0.5
+
+
+def _yield(candidates: Sequence[Candidate]) -> None:
+    """A mode that only restates its message comes after the best supported one that explains the same."""
+    for candidate in candidates:
+        if not candidate.mode.restates:
+            continue
+        explaining = [
+            other.score
+            for other in candidates
+            if not other.mode.restates
+            and other.score >= EXPLAINS
+            and (overlap(candidate, other) > 0 or _same_group(candidate, other))
+        ]
+        if explaining:
+            candidate.score = min(candidate.score, max(explaining) - YIELDING)
+
+
+def _same_group(one: Candidate, other: Candidate) -> bool:
+    return one.mode.group is not None and one.mode.group == other.mode.group
 
 
 def reaches(start: str, goal: str, known: Catalogue) -> bool:
