@@ -1,0 +1,92 @@
+"""Attention without positions.
+
+What: a module embeds tokens, runs them through ``TransformerEncoder`` layers and adds no position in any way.
+Why it matters: attention sees a set: the order of the tokens makes no difference.
+When it is fine: for sets and graphs.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import last_name, written
+from trainwreck.code.facts import (
+    text_of,
+)
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
+from trainwreck.code.seek import modules
+from trainwreck.code.spine import call_ends
+from trainwreck.core.evidence import Evidence
+
+BAD = """
+from torch import nn
+class Classifier(nn.Module):
+    def __init__(self, vocab, d=64):
+        super().__init__()
+        self.emb = nn.Embedding(vocab, d)
+        layer = nn.TransformerEncoderLayer(d, 4, batch_first=True)
+        self.enc = nn.TransformerEncoder(layer, 2)  # expect
+        self.head = nn.Linear(d, 2)
+    def forward(self, tokens):
+        return self.head(self.enc(self.emb(tokens)).mean(1))
+"""
+GOOD = """
+from torch import nn
+class Classifier(nn.Module):
+    def __init__(self, vocab, d=64):
+        super().__init__()
+        self.emb = nn.Embedding(vocab, d)
+        self.pos = nn.Embedding(512, d)
+        self.enc = nn.TransformerEncoder(nn.TransformerEncoderLayer(d, 4), 2)
+    def forward(self, tokens):
+        return self.enc(self.emb(tokens) + self.pos.weight)
+class Recurrent(nn.Module):
+    def __init__(self, vocab, d=64):
+        super().__init__()
+        self.emb = nn.Embedding(vocab, d)
+        self.rnn = nn.LSTM(d, d)
+        self.enc = nn.TransformerEncoder(nn.TransformerEncoderLayer(d, 4), 2)
+    def forward(self, tokens):
+        return self.enc(self.rnn(self.emb(tokens))[0])
+"""
+PLACE = re.compile(r"pos|rope|rotary|alibi|arange|sin\(|wpe|time|LSTM|GRU|Conv|freqs|relative", re.IGNORECASE)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for owner in modules(project):
+        text = text_of(project, owner)
+        forward = owner.method("forward")
+        if "TransformerEncoder(" not in text or "Embedding(" not in text or forward is None or PLACE.search(text):
+            continue
+        layers = [
+            n
+            for n, b in owner.attributes.items()
+            if any(isinstance(x.value, ast.Call) and last_name(x.value.func) == "TransformerEncoder" for x in b)
+        ]
+        embeddings = [
+            n
+            for n, b in owner.attributes.items()
+            if any(isinstance(x.value, ast.Call) and last_name(x.value.func) == "Embedding" for x in b)
+        ]
+        for name in layers:
+            direct = any(f"self.{name}(self.{e}(" in text_of(project, forward) for e in embeddings)
+            if direct or _chained(project, forward, name, embeddings):
+                binding = owner.attributes[name][0]
+                yield sighting(
+                    __name__,
+                    (binding.node, binding.scope),
+                    "tokens reach attention without any position: their order makes no difference",
+                )
+
+
+def _chained(project: Project, forward: Scope, name: str, embeddings: list[str]) -> bool:
+    for call in project.calls_by_scope.get(forward, ()):
+        if written(call.node.func) == f"self.{name}" and call.node.args:
+            found = call_ends(project, call.node.args[0], forward)
+            if found and all(written(c.node.func) in [f"self.{e}" for e in embeddings] for c in found):
+                return True
+    return False

@@ -1,0 +1,98 @@
+"""Generator and discriminator pull at the same label.
+
+What: the discriminator calls fakes by the same label that the generator wants for them.
+Why it matters: there is no game: the generator helps the discriminator.
+When it is fine: with losses of another form (Wasserstein, hinge).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
+from trainwreck.code.spine import ends
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch
+def train(gen, disc, loader, opt_g, opt_d, bce):
+    for real in loader:
+        ones, zeros = torch.ones(8, 1), torch.zeros(8, 1)
+        fake = gen(torch.randn(8, 4))
+        d_loss = bce(disc(real), ones) + bce(disc(fake.detach()), zeros)
+        opt_d.zero_grad()
+        d_loss.backward()
+        opt_d.step()
+        g_loss = bce(disc(fake), zeros)  # expect
+        opt_g.zero_grad()
+        g_loss.backward()
+        opt_g.step()
+""",
+    """
+import torch
+import torch.nn.functional as F
+class Gan:
+    def step(self, real):
+        fake = self.gen(torch.randn(8, 4))
+        real_out, fake_out = self.disc(real), self.disc(fake.detach())
+        bce = F.binary_cross_entropy_with_logits
+        d_loss = bce(self.disc(real), torch.ones(8)) + bce(self.disc(fake.detach()), torch.zeros(8))
+        d_loss.backward()
+        g_loss = bce(self.disc(fake), torch.zeros(8))  # expect
+        g_loss.backward()
+""",
+)
+GOOD = """
+import torch
+def train(gen, disc, loader, bce):
+    for real in loader:
+        ones, zeros = torch.ones(8, 1), torch.zeros(8, 1)
+        fake = gen(torch.randn(8, 4))
+        d_loss = bce(disc(real), ones) + bce(disc(fake.detach()), zeros)
+        d_loss.backward()
+        g_loss = bce(disc(fake), ones)
+        g_loss.backward()
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    scopes = {c.scope for c in project.calls("backward")}
+    for scope in scopes:
+        detached: dict[str, tuple[str, Call]] = {}
+        plain: list[tuple[str, str, Call]] = []
+        for call in project.calls_by_scope.get(scope, ()):
+            if len(call.node.args) != 2 or not isinstance(call.node.args[0], ast.Call) or not call.node.args[0].args:
+                continue
+            inner = call.node.args[0]
+            label = _label(project, call.node.args[1], scope)
+            argument = inner.args[0]
+            if label is None or not re.search("disc|critic|netd", written(inner.func), re.IGNORECASE):
+                continue
+            if (
+                isinstance(argument, ast.Call)
+                and last_name(argument.func) == "detach"
+                and isinstance(argument.func, ast.Attribute)
+            ):
+                detached[written(argument.func.value)] = (label, call)
+            else:
+                plain.append((written(argument), label, call))
+        for name, label, call in plain:
+            if name in detached and detached[name][0] == label:
+                text = "the generator wants the label that the discriminator gives to fakes already"
+                yield sighting(__name__, call, text, proof=[detached[name][1]])
+
+
+def _label(project: Project, node: ast.expr, scope: Scope) -> str | None:
+    """``ones`` or ``zeros``, where the target is made by one of them."""
+    for value, _ in ends(project, node, scope):
+        if isinstance(value, ast.Call):
+            name = last_name(value.func)
+            if name.startswith(("ones", "zeros")):
+                return name.split("_")[0]
+    return None
