@@ -230,7 +230,7 @@ TABLE: tuple[tuple[str | None, str], ...] = (
     ("eval-metric", rf"^metrics/.*|(^|[/_])(bbox|segm|keypoints?|coco|voc|pascal\w*)?[_/]?{DETECTION}$"),
     ("metric", rf"(^|/)([a-z]+_)?({LOWER})$|(^|/)({HIGHER})$"),
     ("loss", rf"""
-          ^(lm_|total_|sum_|mean_|model_|clm_|causal_lm_|sft_|lm/|cross_entropy_|ce_|nll_|denois\w+_
+          ^(lm_|total_|sum_|mean_|meta_|model_|clm_|causal_lm_|sft_|lm/|cross_entropy_|ce_|nll_|denois\w+_
             |diffusion_|final_)?{LOSS}(_(total|sum|all|mean|avg|overall|per_token|per_sample|smooth\w*|lm))?$
         | ^(total|loss)/(loss|total|all|overall|cross_entropy)$
         | ^cross_?entropy(_loss)?$

@@ -76,7 +76,7 @@ class Clock:
         """A line that tells a step. Returns its place on the axis and what happened. ``within``: step and total are
         known to count inside of the epoch."""
         state = self._family(family)
-        if within and state.raw is None and total is not None:
+        if within and epoch is not None and state.raw is None and total is not None:
             state.within, state.per_epoch = True, total
         known = epoch if epoch is not None else self.epoch
         turn: Turn = ""
@@ -95,6 +95,12 @@ class Clock:
                     state.top = 0.0
             elif not began_again and state.within is None:
                 state.within = False
+        elif state.raw is not None and known is None and within and total is not None and step <= state.raw:
+            # Batches of an epoch that no line tells: they begin again after the last one.
+            if state.top + max(state.gap, 1.0) >= total and step <= state.lowest + state.gap:
+                state.within, state.per_epoch = True, total
+                state.offset += total
+                state.top = 0.0
         elif state.raw is None and epoch is not None and total is not None and not fractional:
             state.first_epoch = epoch
         if state.raw is None:

@@ -26,6 +26,8 @@ LEAD_ROWS = 2
 
 IN_EPOCH = frozenset({"bracket", "bar", "mmcv", "imagenet"})
 """Structures whose step and total count within the epoch."""
+BATCHES = frozenset({"batch", "minibatch", "batch_idx", "batches", "mb"})
+"""Counters that begin again with each epoch, also where no line tells the epoch."""
 
 Values = dict[str, float]
 
@@ -131,7 +133,7 @@ class Placer:
         family = plan.key + (f"|{plan.phase}" if plan.phase else "") + ("" if plan.points else "|header")
         judge = judge and self._restarts.get(family, 0) < MAX_RESTARTS
         announced = self.clock.announced
-        within = epoch is not None and total is not None and plan.key in IN_EPOCH
+        within = total is not None and plan.key in (BATCHES if epoch is None else IN_EPOCH)
         place, turn = self.clock.step_line(step, epoch, total, family, judge=judge, within=within)
         if turn:
             if turn == "restart" and not announced:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from trainwreck.core.run import Series, StepUnit
 from trainwreck.runs.console.objective import roles
-from trainwreck.runs.roles import role_of
+from trainwreck.runs.roles import in_context, role_of
 
 MAX_POINTS = 3_000_000
 """Points of an attempt over all series, 24 bytes each: 72 MB. A judgement that leaves room below 400 MB in all."""
@@ -159,6 +159,7 @@ class Store:
         names = {name for name, unit in self.columns if unit != "epoch"}
         curves = [name for name, _ in self.columns if not name.startswith(FINAL) and " [rank" not in name]
         by_company = roles(curves, [name.removeprefix(FINAL) for name, _ in self.columns if name.startswith(FINAL)])
+        company: dict[str, str | None] = {**in_context(curves), **by_company}
         for (name, unit), column in self.columns.items():
             shown = name + PER_EPOCH if unit == "epoch" and name in names else name
             while shown in found:
@@ -166,7 +167,7 @@ class Store:
             if name.startswith(FINAL):
                 role: str | None = "final"
             else:
-                role = None if " [rank" in name else by_company.get(name) or role_of(name)
+                role = None if " [rank" in name else company.get(name)
             steps = spread(column.steps) if unit == "epoch" else column.steps
             found[shown] = Series(shown, role, unit, steps, column.values, self.path, column.lines)
         return found

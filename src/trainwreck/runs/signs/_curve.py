@@ -26,6 +26,8 @@ MAX_POINTS = 2000
 """A longer series is reduced to this many buckets; a spike of one point survives as the bucket's extreme."""
 SPIKE_WINDOW = 31
 """Points of the running median that a spike stands out from: enough to outvote a spike of ten points (a judgement)."""
+EXPLODED = 3.0
+"""Level of the first 5% over the very first point, above which a run blew up at once; a judgement."""
 TAIL = 3.0
 """Times the 98th percentile of the residuals around: six standard deviations if they are normal; a judgement."""
 MAD_TO_SD = 1.4826
@@ -87,6 +89,13 @@ class Curve:
         import numpy as np
 
         return float(np.median(self.v[: max(1, self.n // 20)])) if self.n else math.nan
+
+    @cached_property
+    def low_start(self) -> float:
+        """``start``, but the very first point where the curve more than triples within its first 5%: of a loss that
+        blows up at once only that point is the level of the untrained model."""
+        first = float(self.v[0]) if self.n else math.nan
+        return first if 0 < first < self.start / EXPLODED else self.start
 
     @cached_property
     def end(self) -> float:
@@ -187,7 +196,7 @@ class Curve:
     def stands_out(self, place: int) -> bool:
         """True if this point stands clear of the curve's own upper tail: batch losses near zero have heavy tails.
 
-        The tail is the 98th percentile of the residuals within a tenth of the run on either side, in units of the level.
+        The tail is the 98th percentile of the residuals within a tenth of the run on either side.
         """
         import numpy as np
 

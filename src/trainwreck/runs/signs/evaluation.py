@@ -222,7 +222,7 @@ def _scores(view: View) -> Iterator[Evidence]:
         for other in train[:1]:
             gap = other.end - curve.end
             ev = view.eval_loss
-            settled = ev is not None and ev.n >= MIN_EVALS and ev.end <= 1.1 * float(ev.v.min())
+            settled = ev is not None and ev.n >= MIN_EVALS and ev.end <= 1.2 * float(ev.v.min())
             if settled:
                 continue  # a gap beside a validation loss at its best is the usual difference of the two sets
             if curve.n >= MIN_EVALS and other.n >= MIN_EVALS and other.end <= 1.0001 and gap > 0.15 and other.end > 0.9:

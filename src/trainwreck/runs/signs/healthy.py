@@ -43,7 +43,7 @@ def find(view: View) -> Iterator[Evidence]:
 
 def _loss(view: View, loss: Curve) -> Iterator[Evidence]:
     lowest = float(loss.blocks(20).min())
-    falls = loss.end < (1 - FALL) * loss.start or (loss.start < 0 and loss.end < loss.start)
+    falls = loss.end < (1 - FALL) * loss.low_start or (loss.start < 0 and loss.end < loss.start)
     finite = len(loss.index) == loss.count
     if (
         falls

@@ -129,5 +129,5 @@ def _length(run: Run) -> Iterator[Evidence]:
     if longest == 2:
         yield seen("two-iterations-only", "only two points of the loss are logged", Where("log", path=run.path), 2)
     if 0 < longest < VERY_SHORT:
-        text = f"only {longest} points are logged: too few to tell a trend"
+        text = f"only {longest} {'point is' if longest == 1 else 'points are'} logged: too few to tell a trend"
         yield seen("very-short-log", text, Where("log", path=run.path), longest)

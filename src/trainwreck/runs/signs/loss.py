@@ -27,8 +27,6 @@ HUGE = 1e6
 """A loss of this size is in the units of the data. Sums over pixels of an image batch reach 1e5; a judgement."""
 LANGUAGE = ("hf-trainer", "llamafactory", "trl")
 """Formats whose runs mostly train on tokens or classes: ln(vocabulary) is at most 12.5, and 50 leaves a wide margin."""
-EXPLODED = 3.0
-"""Level of the first 5% over the very first point, above which the run blew up at once; a judgement."""
 MIN_POINTS = 8
 """Below this no level is told from noise; a judgement."""
 
@@ -71,8 +69,7 @@ def _magnitude(view: View, curve: Curve) -> Iterator[Evidence]:
     if view.is_rl:
         return
     worst = max(view.all("loss", "loss-term"), key=lambda c: abs(c.median), default=curve)
-    # A run that explodes in its first points starts small: the first point counts, not the level of the first 5%.
-    size = max(min(abs(c.start), abs(float(c.v[0]))) if c.n else 0.0 for c in (worst, curve))
+    size = max(abs(worst.low_start), abs(curve.low_start))
     if size >= HUGE and curve.count >= 3:
         text = f"{worst.name} starts at {show(size)}: a loss of that size is in the units of raw data"
         yield seen("loss-scale-wrong", text, worst.where(0), size)
@@ -137,10 +134,10 @@ def _levels(view: View, curve: Curve) -> Iterator[Evidence]:
     noise = max(curve.noise, curve.scatter)
     lowest = int(blocks.argmin())
     low, last = float(blocks[lowest]), float(blocks[-3:].min() if len(blocks) >= 12 else blocks[-1])
-    start = curve.start if curve.start < EXPLODED * float(curve.v[0]) else float(curve.v[0])
+    start = curve.low_start
     never_back = float(curve.v[max(1, curve.n // 4) :].min()) > ABOVE_START * start
     rest = float(np.median(curve.v[curve.n // 4 :]))
-    if curve.end > ABOVE_START * start and (curve.end - start > 3 * noise or never_back or rest > EXPLODED / 2 * start):
+    if curve.end > ABOVE_START * start and (curve.end - start > 3 * noise or never_back or rest > SPIKE * start):
         text = f"{curve.name} ends at {show(curve.end)}, above its start of {show(start)}"
         yield seen("loss-above-start", text, curve.where(-1), curve.end / max(start, 1e-12))
     if last <= low or last - low <= 4 * noise / max(1.0, (curve.n / len(blocks)) ** 0.5) or lowest > len(blocks) - 3:
@@ -216,8 +213,7 @@ def _spikes(view: View, curve: Curve) -> Iterator[Evidence]:
     if not places:
         return
     good = [p for p in places if p < curve.n - max(3, curve.n // 20)]
-    low_start = min(curve.start, float(curve.v[0]))
-    healed = curve.end <= 1.1 * float(curve.smooth[places[0]]) and curve.end < ABOVE_START * low_start
+    healed = curve.end <= 1.1 * float(curve.smooth[places[0]]) and curve.end < ABOVE_START * curve.low_start
     if good and healed:
         worst = max(good, key=lambda p: curve.top[p] / curve.smooth[p])
         ratio = float(curve.top[worst] / curve.smooth[worst])
@@ -264,9 +260,10 @@ def _swings(curve: Curve) -> int:
 
 def _few(curve: Curve) -> Iterator[Evidence]:
     """Few, wide swings of a short series of epochs: train loss up and down by a factor of two."""
-    if not 6 <= curve.n <= 60 or (curve.v <= 0).any():
+    if not 6 <= curve.n <= 60 or (curve.v <= 0).any() or (curve.series.role or "").startswith("eval"):
         return
     ups = [i for i in range(2, curve.n) if curve.v[i] > 2.0 * curve.v[i - 1] and curve.v[i] > 0.3 * curve.v[0]]
-    if len(ups) >= 2 and curve.v[-1] > 1.5 * curve.v.min():
+    needed = 2 if curve.series.unit == "epoch" else max(2, curve.n // 8)  # single batches scatter, means less
+    if len(ups) >= needed and curve.v[-1] > 1.5 * curve.v.min():
         text = f"{curve.name} more than doubles between neighbours {len(ups)} times, last at {at_step(curve, ups[-1])}"
         yield seen("train-unstable", text, curve.where(ups[0]), len(ups))

@@ -104,7 +104,8 @@ def _learned_at_first(curve: Curve, thirds: list[float]) -> bool:
     if len(rest) < 4:
         return False
     spread = float(np.std(rest)) + 1e-12
-    high = min(float(np.mean(head)), float(np.median(head)) + spread / math.sqrt(width))  # one thrown-up batch is no level
+    # One batch that was thrown up is no level: the mean counts only as far as the median bears it out.
+    high = min(float(np.mean(head)), float(np.median(head)) + spread / math.sqrt(width))
     early = (high - float(np.mean(rest))) / (spread / math.sqrt(width))
     trend = (thirds[0] - thirds[2]) / (spread * math.sqrt(6 / curve.n))
     level = abs(curve.median)
