@@ -14,6 +14,14 @@ SUPPORTED = 0.5
 DISPLACED = 0.75
 """A suspect is refuted where another cause explains the same evidence with at least this confidence."""
 
+CERTAIN, OPEN = 0.9, 0.15
+"""A rival that is told with at least OPEN stays open while the best cause is less than CERTAIN."""
+NEAR, NEAR_OF_FEW, FEW = 0.6, 0.95, 4
+"""A theory means the told cause that it fits nearly as well as the best entry; one of fewer than FEW words ("the
+learning rate") fits so many that only the best counts."""
+NAMED = 0.4
+"""Share of a theory's words that an entry must hold before the theory can be refuted as that entry."""
+
 
 def judge(texts: Sequence[str], diagnosis: Diagnosis, known: Catalogue) -> list[Suspect]:
     """One verdict a theory: supported, refuted by contrary or better explained evidence, or undecided."""
@@ -24,11 +32,14 @@ def judge(texts: Sequence[str], diagnosis: Diagnosis, known: Catalogue) -> list[
 
 def _judge(text: str, diagnosis: Diagnosis, known: Catalogue, words: Index) -> Suspect:
     named = known.resolve(text)
+    vague = False
     hits = words.search(text, limit=8)
     told = {c.id: c for c in diagnosis.causes}
     if named is None:
-        near = [h for h in hits if hits and h.score >= 0.6 * hits[0].score]
-        named = next((h.id for h in near if h.id in told), hits[0].id if hits else None)
+        near = [h for h in hits if h.score >= (NEAR if len(text.split()) >= FEW else NEAR_OF_FEW) * hits[0].score]
+        chosen = next((h for h in near if h.id in told), hits[0] if hits else None)
+        named = chosen.id if chosen is not None else None
+        vague = chosen is not None and chosen.share < NAMED
     if named is None:
         return Suspect(text, None, "undecided")
     candidate = next((c for c in diagnosis.candidates if c.mode.id == named), None)
@@ -39,6 +50,10 @@ def _judge(text: str, diagnosis: Diagnosis, known: Catalogue, words: Index) -> S
         return Suspect(text, named, "supported", tuple(cause.evidence[:4]))
     if best is not None and reaches(named, best.id, known) and candidate is not None:
         return Suspect(text, named, "undecided", tuple(candidate.evidence[:4]))
+    if vague and cause is None:
+        return Suspect(text, named, "undecided")
+    if cause is not None and best is not None and best.confidence < CERTAIN and cause.confidence >= OPEN:
+        return Suspect(text, named, "undecided", tuple(cause.evidence[:4]))
     if best is not None and best.confidence >= DISPLACED and best.id != named:
         winner = next(c for c in diagnosis.candidates if c.mode.id == best.id)
         if candidate is None or overlap(winner, candidate) > 0 or winner.conclusive:
