@@ -8,6 +8,7 @@ their share of one walk.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -24,7 +25,10 @@ from trainwreck.code.values import literal
 from trainwreck.core.evidence import Evidence, Severity
 from trainwreck.core.fix import Fix
 
-GUARDS = ("version", "hasattr", "signature", "getattr", "available", "TYPE_CHECKING", "inspect", "_GREATER", "_LESS")
+GUARDS = re.compile(
+    r"version|hasattr|signature|getattr|available|TYPE_CHECKING|inspect|greater|less|(?:^|_)[lg][te]e?_|\d_\d|legacy|old",
+    re.IGNORECASE,
+)
 """Words in the test of a branch that say that somebody looked which release there is."""
 ERRORS = ("ImportError", "ModuleNotFoundError", "TypeError", "AttributeError", "Exception", "BaseException", "")
 
@@ -111,6 +115,9 @@ def told(project: Project, rule: str, kinds: Sequence[Kind] = ()) -> Iterator[Ev
     for item in mismatches(project):
         if item.entry is not None and item.entry.rule == name and (not kinds or item.kind in kinds):
             yield evidence(rule, item)
+    from trainwreck.code.outdated_files import options
+
+    yield from options(project, rule, named=True)
 
 
 def unnamed(project: Project, rule: str, *, known: bool, kinds: Sequence[Kind]) -> Iterator[Evidence]:
@@ -352,7 +359,7 @@ def guarded(project: Project, node: ast.AST, scope: Scope) -> bool:
             return True
         if isinstance(above, ast.If | ast.IfExp):
             test = ast.unparse(above.test)
-            if any(word in test for word in GUARDS):
+            if GUARDS.search(test):
                 return True
         below = above
     return False

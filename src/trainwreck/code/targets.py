@@ -23,7 +23,9 @@ _REQUIREMENT = re.compile(
 )
 _INSTALL = re.compile(r"\b(?:pip3?|uv(?:\s+pip)?|conda|mamba|poetry)\s+(?:install|add)\s+(.*)")
 _WORD = re.compile(r"""["']?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?((?:[=~!<>]=?=?v?\d[\w.*+]*,?)*)["']?$""")
-_CONDA = re.compile(r"""\s*-\s*["']?(?:[\w-]+::)?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?\s*([=~!<>]{1,3}[\w.*,<>=! ]+)["']?$""")
+_CONDA = re.compile(
+    r"""\s*-\s*["']?(?:[\w-]+::)?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?\s*([=~!<>]{1,3}[\w.*,<>=! ]+)["']?$"""
+)
 _LOCKED = re.compile(r"^\s*\[\[package\]\]\s*$")
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.outdated import told, unnamed
+from trainwreck.code.outdated_files import options
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
 from trainwreck.code.seek import keyword_place
@@ -42,6 +43,7 @@ def find(project: Project) -> Iterator[Evidence]:
     speaks of them."""
     yield from told(project, __name__)
     yield from unnamed(project, __name__, known=True, kinds=("argument", "name", "module", "open"))
+    yield from options(project, __name__, named=False)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

@@ -1,0 +1,233 @@
+"""Options in configurations and launch scripts that the releases meant do not have any more.
+
+YAML and JSON whose keys are fields of the training arguments (TRL, LLaMA-Factory, scripts with HfArgumentParser), and
+the flags of ``trl``, ``vllm serve``, ``sglang.launch_server`` and of scripts that parse the arguments of a library.
+Only what some release had is told: a key that none had may belong to the program itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainwreck.catalogue import releases
+from trainwreck.catalogue.releases import TABLES, History, Rename
+from trainwreck.code.beside import texts
+from trainwreck.code.calls import Call
+from trainwreck.code.outdated import grade
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sign_of
+from trainwreck.code.targets import Aim, aim, brackets
+from trainwreck.core.evidence import Evidence, Where
+from trainwreck.core.fix import Edit, Fix
+
+FEW = 3
+"""Keys of the training arguments that a file must have to count as theirs. Configurations of other programs share one
+or two (output_dir, learning_rate); those seen in the corpus with three were for the trainer."""
+TRL = {
+    "sft": "SFTConfig",
+    "dpo": "DPOConfig",
+    "grpo": "GRPOConfig",
+    "kto": "KTOConfig",
+    "reward": "RewardConfig",
+    "rloo": "RLOOConfig",
+}
+"""The class whose fields are the flags of a command of trl."""
+SERVERS = (
+    (re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.(?:openai\.)?api_server"), "vllm", "AsyncEngineArgs"),
+    (re.compile(r"sglang\.launch_server|\bsglang\s+serve\b"), "sglang", "ServerArgs"),
+)
+_FLAG = re.compile(r"(?:^|\s)(--([A-Za-z][\w-]*))(?=[\s=]|$)")
+_SCRIPT = re.compile(r"(?:^|\s)([\w./-]+\.py)\b")
+_KEY = re.compile(r"""^(?:["']?)([A-Za-z_]\w*)(?:["']?)\s*:""")
+_JSON_KEY = re.compile(r'^\s{1,4}"([A-Za-z_]\w*)"\s*:')
+
+
+@dataclass(frozen=True)
+class Option:
+    """One outdated option and where it is written."""
+
+    name: str
+    owner: str
+    path: str
+    line: int
+    column: int
+    text: str
+    written: str
+    where: Aim
+    certain: bool
+    history: History
+    entry: Rename | None
+
+    def evidence(self, rule: str) -> Evidence:
+        new = self.entry.names.get(self.name, "") if self.entry is not None else ""
+        instead = f"write {new}" if new.isidentifier() else new or (self.entry.instead if self.entry else "")
+        pin = f" ({self.where.pin.text[:60]})" if self.where.pin is not None else ""
+        package = self.history.table.package
+        sentence = (
+            f"`{self.written}` is no option from {package} {self.history.gone_by} on ({self.history.last} still had "
+            f"it){pin}" + (f"; {instead}" if instead else "")
+        )
+        fix = Fix(instead) if instead else None
+        if self.entry is not None and self.entry.safe and new.isidentifier():
+            dashed = new.replace("_", "-") if "-" in self.written[2:] else new
+            start = self.column - 1
+            line = self.text[:start] + self.text[start:].replace(self.written.lstrip("-"), dashed, 1)
+            fix = Fix(instead, (Edit(self.path, self.line, self.line, line),), safe=True)
+        proof = [[self.where.pin.path, self.where.pin.line, self.where.pin.text]] if self.where.pin is not None else []
+        value = {"proof": proof} if proof and self.where.pin is not None and self.where.pin.line else None
+        place = Where("config", path=self.path, line=self.line, column=self.column, key=self.name)
+        severity = grade(self.where.pin is not None and self.certain)
+        return Evidence(sign_of(rule), "direct", sentence, place, value, fix=fix, severity=severity)
+
+
+def options(project: Project, rule: str, *, named: bool) -> Iterator[Evidence]:
+    """Those that the rename table gives to the rule module, or (``named`` False) those that it gives to none."""
+    if "options" not in project.memo:
+        project.memo["options"] = [*_files(project), *_scripts(project)]
+    name = sign_of(rule).removeprefix("code-")
+    for item in project.memo["options"]:
+        if (item.entry is not None and item.entry.rule == name) if named else item.entry is None:
+            yield item.evidence(rule)
+
+
+# ---------------------------------------------------------------------- keys of files
+def _files(project: Project) -> Iterator[Option]:
+    for path, text in texts(project, ("yaml", "json")):
+        pattern = _JSON_KEY if path.lower().endswith(".json") else _KEY
+        if "output_dir" not in text and "per_device" not in text:
+            continue
+        lines = text.split("\n")
+        found = [(n, m[1], m.start(1) + 1) for n, line in enumerate(lines, 1) if (m := pattern.match(line))]
+        keys = {name for _, name, _ in found}
+        owner = _owner(keys)
+        if owner is None:
+            continue
+        package, name, foreign = owner
+        for number, key, column in found:
+            option = _option(project, package, name, key, path)
+            if option is None or (foreign and key != "evaluation_strategy" and option[0].pin is None):
+                continue
+            yield Option(key, name, path, number, column, lines[number - 1], key, *option)
+
+
+def _owner(keys: set[str]) -> tuple[str, str, bool] | None:
+    """(package, class, whether another program stands between) of a file with these keys."""
+    home = releases.table("transformers")
+    row = home.signature("TrainingArguments") if home is not None else None
+    if row is None or len(keys & row["parameters"].keys()) < FEW or keys & {"base_model", "micro_batch_size"}:
+        return None
+    if {"stage", "finetuning_type"} <= keys or {"finetuning_type", "template"} <= keys:
+        return "transformers", "Seq2SeqTrainingArguments", True
+    if keys & {"packing", "dataset_text_field", "dataset_kwargs", "completion_only_loss", "assistant_only_loss"}:
+        return "trl", "SFTConfig", False
+    return "transformers", "TrainingArguments", False
+
+
+_Found = tuple[Aim, bool, History, Rename | None]
+
+
+def _option(project: Project, package: str, owner: str, name: str, path: str) -> _Found | None:
+    """The releases and the history where ``owner`` had the option ``name`` and has it no more."""
+    where = aim(project, package, path)
+    if where is None:
+        return None
+    aims = {package: where}
+    if package == "trl" and (base := aim(project, "transformers", path)) is not None:
+        aims["transformers"] = base
+    answer = releases.parameter(where.table, owner, name, brackets(aims))
+    history = answer.history
+    if answer.state != "gone" or history is None:
+        return None
+    culprit = history.table.package
+    aimed = aims.get(culprit, where)
+    certain = aimed.everywhere(history)
+    entry = releases.rename(culprit, "argument", name, history.owner)
+    return aimed, certain, history, entry
+
+
+# ---------------------------------------------------------------------- flags of commands
+def _scripts(project: Project) -> Iterator[Option]:
+    for path, text in texts(project, ("shell",)):
+        yield from _commands(project, path, text.split("\n"))
+    for path, walked in project.walked.items():
+        if path.endswith(".ipynb") and "--" in walked.top.module.text:
+            lines = [line.split("# ", 1)[1] if line.startswith("pass  # !") else "" for line in walked.top.module.lines]
+            if not walked.top.module.cells:
+                yield from _commands(project, path, lines)
+
+
+def _commands(project: Project, path: str, lines: Sequence[str]) -> Iterator[Option]:
+    for first, last in commands(lines):
+        whole = " ".join(line.rstrip("\\ \t") for line in lines[first:last])
+        if "--" not in whole:
+            continue
+        owner = _server(whole) or _trl(whole) or _parsed(project, path, whole)
+        for number in range(first, last):
+            for match in _FLAG.finditer(lines[number].split(" #", 1)[0]):
+                name = match[2].replace("-", "_")
+                use = owner or _unmistakable(whole, name)
+                option = _option(project, *use, name, path) if use is not None else None
+                if option is not None and use is not None:
+                    column = match.start(1) + 1
+                    yield Option(name, use[1], path, number + 1, column, lines[number], match[1], *option)
+
+
+def commands(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """(first, one past the last) line of each command, continued lines joined; comments left out."""
+    first: int | None = None
+    for number, line in enumerate(lines):
+        if first is None and (not line.strip() or line.lstrip().startswith("#")):
+            continue
+        first = number if first is None else first
+        if not line.rstrip().endswith("\\"):
+            yield first, number + 1
+            first = None
+    if first is not None:
+        yield first, len(lines)
+
+
+def _server(command: str) -> tuple[str, str] | None:
+    return next(((package, owner) for pattern, package, owner in SERVERS if pattern.search(command)), None)
+
+
+def _trl(command: str) -> tuple[str, str] | None:
+    found = re.search(r"(?:^|\s)trl\s+(\w+)", command)
+    return ("trl", TRL[found[1]]) if found and found[1] in TRL else None
+
+
+def _unmistakable(command: str, name: str) -> tuple[str, str] | None:
+    """A script that is not here: only a flag that no other parser has, beside another one of the trainer."""
+    theirs = name == "evaluation_strategy" and re.search(r"--(?:per_device_train_batch_size|save_strategy)\b", command)
+    return ("transformers", "TrainingArguments") if theirs else None
+
+
+def _parsed(project: Project, path: str, command: str) -> tuple[str, str] | None:
+    """The class of a library whose fields the script of the project takes as flags."""
+    found = _SCRIPT.search(command)
+    if found is None:
+        return None
+    wanted = found[1].lstrip("./")
+    module = next((p for p in project.walked if p == wanted or p.endswith("/" + wanted)), None)
+    if module is None:
+        return None
+    for call in [*project.calls("HfArgumentParser", "TrlParser")]:
+        if call.scope.module.path == module:
+            return _class(project, call)
+    return None
+
+
+def _class(project: Project, call: Call) -> tuple[str, str] | None:
+    given = call.argument("dataclass_types", 0)
+    items = given.elts if isinstance(given, ast.Tuple | ast.List) else [given] if given is not None else []
+    for item in items:
+        parts = project.dotted(item, call.scope).split(".")
+        package = TABLES.get(parts[0])
+        if package in ("transformers", "trl") and len(parts) > 1 and parts[-1].endswith(("Arguments", "Config")):
+            home = releases.table(package)
+            row: Mapping[str, object] | None = home.signature(parts[-1]) if home is not None else None
+            if row is not None and parts[-1] not in ("ScriptArguments", "ModelConfig"):
+                return package, parts[-1]
+    return None
