@@ -239,8 +239,16 @@ def _deliver(result: Any, form: str | None, output: str | None, color: str) -> N
         from trainwreck.report.screen import options
 
         text = report.render(result, form or "full", **options(sys.stdout, color))
-        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
-        sys.stdout.flush()
+        if sys.stdout is None:
+            raise TrainwreckError("standard output is closed; use -o FILE")
+        try:
+            sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as problem:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python tries once more at shutdown
+            raise TrainwreckError(f"standard output cannot be written ({problem.strerror}); use -o FILE") from problem
 
 
 def _finish(result: Any, fail_on: str) -> None:

@@ -53,20 +53,22 @@ class Collected:
     unreadable: list[Unreadable] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
     skipped: list[str] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set, repr=False)
 
 
 def collect(paths: Iterable[str | Path], stdin: bytes | None = None) -> Collected:
     """Open everything under ``paths``. ``-`` is standard input (``stdin`` replaces it, for the API and the tests)."""
     found = Collected()
-    for item in paths:
-        text = str(item)
-        if text == "-":
+    for text in dict.fromkeys(map(str, paths)):
+        if not text:
+            found.unreadable.append(Unreadable("''", "is an empty path; is a variable of the shell unset?"))
+        elif text == "-":
             _standard_input(stdin, found)
         elif _URI.match(text):
             _remote(text, found)
         else:
             try:
-                _local(Path(item), found)
+                _local(Path(text), found)
             except (OSError, ValueError) as problem:
                 reason = f"{_why(problem)}; check the path and its permissions"
                 found.unreadable.append(Unreadable(text.replace("\0", ""), reason))
@@ -75,6 +77,9 @@ def collect(paths: Iterable[str | Path], stdin: bytes | None = None) -> Collecte
 
 def _standard_input(given: bytes | None, found: Collected) -> None:
     found.named.add("<stdin>")
+    if given is None and sys.stdin is None:
+        found.unreadable.append(Unreadable("<stdin>", "standard input is closed; pipe a log into it"))
+        return
     stream = io.BytesIO(given) if given is not None else sys.stdin.buffer
     data = stream.read(STDIN_IN_MEMORY)
     if not data:
@@ -199,6 +204,9 @@ def _add(name: str, plain: Callable[[], BinaryIO], size: int | None, found: Coll
         reason = "is damaged from its first byte on; decompress it by hand to see more"
         found.unreadable.append(Unreadable(name, reason))
         return
+    if name in found.taken:
+        return  # named twice, as x and ./x, or with its directory
+    found.taken.add(name)
     source = Source(name, opener, head, size)
     known = "tfevents" in source.basename or head.startswith(b":W&B")
     if not source.is_binary or known:
@@ -313,7 +321,7 @@ def display(path: Path) -> str:
 
 def _why(problem: BaseException) -> str:
     text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-    return text[:1].lower() + text[1:].rstrip(".")
+    return (text[:1].lower() + text[1:] if text[1:2].islower() else text).rstrip(".")
 
 
 def texts(sources: Iterable[Source]) -> Iterator[Source]:

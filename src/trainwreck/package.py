@@ -34,7 +34,7 @@ def read_package(name: str) -> Context:
         data = json.loads(path.read_bytes()[:MAX_BYTES])
     except OSError as problem:
         raise TrainwreckError(f"{name}: cannot be read ({problem.strerror}); name a JSON file") from problem
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise TrainwreckError(f"{name}: is no valid JSON ({problem}); see docs/package.md for its shape") from problem
     artefacts = data.get("artifacts") if isinstance(data, dict) else None
     if not isinstance(artefacts, dict):
