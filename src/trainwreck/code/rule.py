@@ -49,7 +49,7 @@ class Rule:
     find: Find | None
     trace: Trace | None
     locate: Locate | None
-    surfaces: Sequence[re.Pattern[str]]
+    surfaces: Sequence[str]
     bad: Sequence[str]
     good: Sequence[str]
     doc: str
@@ -57,7 +57,7 @@ class Rule:
 
     def speaks_of(self, surface: Surface) -> bool:
         """True if the message is one that this fault is known to cause."""
-        return any(pattern.search(surface.message) for pattern in self.surfaces)
+        return any(re.search(pattern, surface.message, re.DOTALL) for pattern in self.surfaces)
 
 
 @cache
@@ -76,14 +76,13 @@ def rules() -> Sequence[Rule]:
 
 
 def _rule(module: ModuleType) -> Rule:
-    patterns = [re.compile(p, re.DOTALL) for p in getattr(module, "SURFACES", ())]
     return Rule(
         name=module.__name__,
         sign=sign_of(module.__name__),
         find=getattr(module, "find", None),
         trace=getattr(module, "trace", None),
         locate=getattr(module, "locate", None),
-        surfaces=patterns,
+        surfaces=tuple(getattr(module, "SURFACES", ())),
         bad=_texts(getattr(module, "BAD", ())),
         good=_texts(getattr(module, "GOOD", ())),
         doc=module.__doc__ or "",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
@@ -67,25 +67,28 @@ class Source:
 
     def lines(self) -> Iterator[Line]:
         """Lines in order, split at LF and at CR, NUL bytes and ANSI codes removed, in bounded memory."""
+        with self.open() as stream:
+            yield from self.lines_of((0, chunk) for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""))
+
+    def lines_of(self, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Line]:
+        """The lines of ``pieces`` of this source, each with the number of lines left out before it."""
         decoder = codecs.getincrementaldecoder(self.encoding)("replace")
         number, pending = 1, ""
-        with self.open() as stream:
-            while True:
-                chunk = stream.read(CHUNK_BYTES)
-                pending += decoder.decode(chunk, final=not chunk)
-                if not chunk:
-                    break
-                *complete, pending = pending.split("\n")
-                for text in complete:
-                    yield from _split(number, text)
-                    number += 1
-                if len(pending) > MAX_LINE_CHARS and "\r" in pending:
-                    # A bar without line feeds: pass on what is complete, keep the part after the last CR.
-                    done, _, pending = pending.rpartition("\r")
-                    yield from _split(number, done)
-                elif len(pending) > 4 * CHUNK_BYTES:
-                    yield from _split(number, pending[:MAX_LINE_CHARS])
-                    pending = pending[-MAX_LINE_CHARS:]
+        for left_out, chunk in pieces:
+            number += left_out
+            pending += decoder.decode(chunk)
+            *complete, pending = pending.split("\n")
+            for text in complete:
+                yield from _split(number, text)
+                number += 1
+            if len(pending) > MAX_LINE_CHARS and "\r" in pending:
+                # A bar without line feeds: pass on what is complete, keep the part after the last CR.
+                done, _, pending = pending.rpartition("\r")
+                yield from _split(number, done)
+            elif len(pending) > 4 * CHUNK_BYTES:
+                yield from _split(number, pending[:MAX_LINE_CHARS])
+                pending = pending[-MAX_LINE_CHARS:]
+        pending += decoder.decode(b"", final=True)
         if pending:
             yield from _split(number, pending)
 

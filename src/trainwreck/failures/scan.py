@@ -49,6 +49,7 @@ class Words:
 
     def __init__(self, fragments: Iterable[str]) -> None:
         self._by_core: dict[str, list[str]] = {}
+        self._by_head: dict[str, list[str]] = {}
         self._always: list[str] = []
         for fragment in fragments:
             core = max(_LETTERS.findall(fragment), key=len, default="")
@@ -56,6 +57,9 @@ class Words:
                 self._by_core.setdefault(core, []).append(fragment)
             else:
                 self._always.append(fragment)
+        for core in self._by_core:
+            self._by_head.setdefault(core[:3], []).append(core)
+        self._short = [core for core in self._by_core if len(core) == 2]
         self._known: dict[str, tuple[str, ...]] = {}
 
     def found(self, key: str, text: str) -> list[str]:
@@ -66,7 +70,12 @@ class Words:
         for word in set(key.split()):
             hits = self._known.get(word)
             if hits is None:
-                hits = tuple(f for core, group in self._by_core.items() if core in word for f in group)
+                cores = {core for core in self._short if core in word}
+                for at in range(len(word) - 2):
+                    heads = self._by_head.get(word[at : at + 3])
+                    if heads is not None:
+                        cores.update(core for core in heads if word.startswith(core, at))
+                hits = tuple(f for core in cores for f in self._by_core[core])
                 self._known[word] = hits
             candidates += hits
         return [fragment for fragment in candidates if fragment in text]

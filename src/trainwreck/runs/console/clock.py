@@ -35,12 +35,14 @@ class Family:
     per_epoch: float = 0.0
     within: bool | None = None
     offset: float = 0.0
+    gaps: int = 0
 
 
 class Clock:
     """Turns (epoch, step) of a line into a place on the axis of its family.
 
     ``announced``: something since the last point said that the run starts or resumes (a banner, a resume, a traceback).
+    ``gaps``: how often lines were left out so far: after a gap a higher step may stand in a later epoch.
     ``epoch``: the last epoch that any line told. ``step`` and ``unit``: the last place.
     """
 
@@ -49,6 +51,7 @@ class Clock:
         self.epoch: float | None = None
         self.place: float | None = None
         self.announced = False
+        self.gaps = 0
 
     def reset(self) -> None:
         """Forget everything: another attempt begins."""
@@ -95,6 +98,9 @@ class Clock:
                     state.top = 0.0
             elif not began_again and state.within is None:
                 state.within = False
+            elif forward and state.within and state.gaps != self.gaps:
+                state.offset += state.per_epoch * max(known - (state.epoch or 0.0), 1.0)
+                state.top = 0.0
         elif state.raw is not None and known is None and within and total is not None and step <= state.raw:
             # Batches of an epoch that no line tells: they begin again after the last one.
             if state.top + max(state.gap, 1.0) >= total and step <= state.lowest + state.gap:
@@ -112,7 +118,7 @@ class Clock:
             turn = "restart" if state.count >= MIN_POINTS else ""
         else:
             turn = self._turn(state, place, judge)
-        state.raw, state.epoch = step, known
+        state.raw, state.epoch, state.gaps = step, known, self.gaps
         state.top = max(state.top, step)
         if epoch is not None and not fractional:
             self.epoch = epoch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from trainwreck.core.evidence import Where
 from trainwreck.core.run import Event, Run
@@ -15,6 +16,7 @@ from trainwreck.runs.console.learn import Plan, learn
 from trainwreck.runs.console.place import Placer
 from trainwreck.runs.console.settings import Settings
 from trainwreck.runs.console.text import PREFIX, cut, rank_of, value, without_rank
+from trainwreck.runs.console.windows import Windows
 
 MAX_SHAPES = 20_000
 MAX_MISSES = 3000
@@ -233,10 +235,10 @@ def _wording(text: str) -> str | None:
 
 def _promising(text: str, tokens: list[str]) -> bool:
     """A cheap look, for texts in which hardly any line says something."""
-    low = text[:LONG].lower()
+    low = text[:LONG].lower().replace("info", "")  # a level, not an ``inf``
     if any(words.lower().rstrip(" :=|[(\"'").endswith(w.LIKELY_ENDS) for words in tokens[:-1:2]):
         return True
-    return may_tell(low)
+    return may_tell(low) and bool(events_in(_ends(text)) or BANNER.search(text[:200]))
 
 
 def bounded(text: str) -> str:
@@ -261,6 +263,21 @@ def read(source: Source) -> list[Run]:
     """All attempts that the text of ``source`` tells of; empty if it tells of none."""
     reader = ConsoleReader(source.name)
     take = reader.line
-    for number, text in source.lines():
-        take(number, text)
-    return reader.finish()
+    if source.encoding != "utf-8":
+        for number, text in source.lines():
+            take(number, text)
+        return reader.finish()
+    clock = reader.placer.clock
+    with source.open() as stream:
+        windows = Windows(stream)
+        told = 0
+        for number, text in source.lines_of(windows.pieces()):
+            if windows.skipped != told:
+                told = windows.skipped
+                clock.gaps += 1
+            take(number, text)
+    runs = reader.finish()
+    if not windows.skipped:
+        return runs
+    note = f"{windows.skipped >> 20} MB in the middle of the text were left out for metrics, evenly spaced"
+    return [replace(run, notes=(*run.notes, note)) for run in runs]
