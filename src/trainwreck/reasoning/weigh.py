@@ -214,7 +214,7 @@ def _compete(candidates: Sequence[Candidate], known: Catalogue) -> None:
                 continue
             if reaches(candidate.mode.id, other.mode.id, known):
                 continue
-            if not same_group and candidate.conclusive and not other.conclusive:
+            if not same_group and candidate.conclusive and not other.conclusive and not candidate.mode.restates:
                 continue
             terms.append(other.score + math.log(max(part, 0.5 if same_group else part)))
         candidate.probability = 1.0 / sum(math.exp(min(t - candidate.score, 60.0)) for t in [candidate.score, *terms])
