@@ -53,13 +53,14 @@ def _groups(lines: Sequence[int]) -> list[list[int]]:
 def _from_source(source: Source | None, first: int, last: int) -> list[str]:
     if source is None or source.is_binary or (source.size or 0) > MAX_SCAN_BYTES:
         return []
-    lines: list[str] = []
+    lines: dict[int, str] = {}
     try:
         for line in source.lines():
             if line.number > last:
                 break
-            if line.number >= first:
-                lines.append(line.text[:400])
+            # A progress bar rewrites its line again and again: of what stood there the fullest is shown.
+            if line.number >= first and len(line.text.rstrip()) >= len(lines.get(line.number, "")):
+                lines[line.number] = line.text.rstrip()
     except (OSError, EOFError, ValueError):
-        return lines
-    return lines[: last - first + 1]
+        pass
+    return [lines.get(number, "")[:400] for number in range(first, max(lines, default=first - 1) + 1)]

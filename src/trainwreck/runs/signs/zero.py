@@ -89,5 +89,6 @@ def _falls_to_zero(curve: Curve) -> int | None:
 
 
 def _said(sign: str, noun: str, curve: Curve) -> Evidence:
-    text = f"{noun} {curve.name} is exactly 0 at all {curve.count} logged points"
+    named = curve.name if noun.split()[-1] in curve.name.lower() else f"{noun} {curve.name}"
+    text = f"{named} is exactly 0 at all {curve.count} logged points"
     return seen(sign, text, curve.where(0), 0.0, end=float(curve.series.steps[-1]))
