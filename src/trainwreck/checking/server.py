@@ -98,7 +98,7 @@ def build(server: Any) -> Any:
 def looked_at(uri: str, text: str, root: str | None) -> Checked:
     """The document as it stands in the editor, with its project where that is small."""
     path = path_of(uri)
-    if path is None or not path.is_file():
+    if path is None or not path.is_file() or not path.stat().st_size:
         return check(["-"], stdin=text.encode(), stdin_name=name_of(uri), use_cache=False)
     finder = settings.Finder()
     try:

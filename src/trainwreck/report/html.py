@@ -13,7 +13,7 @@ from typing import Any
 from trainwreck import __version__
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.results import Cause, Chart, Excerpt, Result
-from trainwreck.report import svg, words
+from trainwreck.report import listing, svg, words
 from trainwreck.report.json import dumps
 from trainwreck.report.safe import line, source_line
 
@@ -44,7 +44,7 @@ def render(result: Result, form: str = "html", **_: Any) -> str:
 
 
 def _view(result: Result) -> dict[str, Any]:
-    lead = words.leaders(result)
+    lead = words.leaders(result) if result.verb == "diagnose" else []
     first = lead[0] if lead else None
     named = words.titles(result)
     told = {c.id for c in lead}
@@ -54,14 +54,21 @@ def _view(result: Result) -> dict[str, Any]:
         "version": __version__,
         "axis": _axis(result, span) if first and any(e.where.step is not None for e in first.evidence) else None,
         "status": result.status,
-        "headline": words.headline(result),
+        "headline": words.checked(result) if result.verb == "check" else words.headline(result),
+        "verb": result.verb,
+        "checked": _checked(result) if result.verb == "check" else [],
         "clear": words.clear(result),
         "counts": words.counts(result),
         "lead": _cause(result, first, span) if first else None,
         "also": [_cause(result, c, span) for c in lead[1:]],
         "chain": [{"id": i, "title": named.get(i, i)} for i in result.chain] if len(result.chain) > 1 else [],
-        "rivals": [{"cause": c, "decides": words.deciding(c, first)} for c in words.others(result)],
-        "findings": [f for f in result.findings if f.id not in told and f.sign != "unreadable"],
+        "rivals": [
+            {"cause": c, "decides": words.deciding(c, first)}
+            for c in (words.others(result) if result.verb == "diagnose" else ())
+        ],
+        "findings": [
+            f for f in result.findings if result.verb == "diagnose" and f.id not in told and f.sign != "unreadable"
+        ],
         "suspects": [{"it": s, "evidence": [_sighting(e, span) for e in s.evidence[:3]]} for s in result.suspects],
         "symptoms": [
             {"text": s.text, "place": words.place(s.where)} for s in result.symptoms if not first or s.id not in seen
@@ -76,7 +83,7 @@ def _view(result: Result) -> dict[str, Any]:
         "deviations": _deviations(result),
         "read": result.read,
         "looked_at": words.looked_at(result),
-        "excerpts": _other_excerpts(result, first),
+        "excerpts": _other_excerpts(result, first) if result.verb == "diagnose" else [],
         "artifacts": sorted(result.analysis_artifacts.items()),
     }
 
@@ -102,6 +109,35 @@ def _cause(result: Result, cause: Cause, span: tuple[float, float] | None) -> di
         ],
         "unsure": cause.confidence < words.MEDIUM and bool(cause.experiment),
     }
+
+
+def _checked(result: Result) -> list[dict[str, Any]]:
+    """The findings of ``check`` with their code, proof and fix."""
+    shown = listing.lines_of(result)
+    told = []
+    for item in result.findings:
+        around = [(n, shown.get((item.path, item.cell, n))) for n in range(item.line - 2, item.line + 3)]
+        rows = [(n, source_line(text), n == item.line) for n, text in around if text is not None]
+        facts = result.rules.get(item.id)
+        edits = [
+            {
+                "path": e.path,
+                "line": e.line,
+                "lines": [source_line(t) for t in e.text.splitlines()],
+            }
+            for e in (item.fix.edits if item.fix else ())
+        ]
+        told.append(
+            {
+                "it": item,
+                "message": listing.message(item),
+                "code": {"path": listing.place(item), "title": "", "rows": rows},
+                "fix": item.fix.text if item.fix else facts.fix if facts else "",
+                "why": facts.why if facts else "",
+                "edits": edits,
+            }
+        )
+    return told
 
 
 def _unique(items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

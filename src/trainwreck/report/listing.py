@@ -72,14 +72,8 @@ def fixable(finding: Finding) -> str:
 def footer(result: Result) -> list[str]:
     """The counts, what can be fixed, and where to read on; one sentence where nothing was found."""
     found = [f for f in result.findings if f.sign != "unreadable"]
-    rows = []
-    if not result.findings:
-        seen = "" if result.observed else "; no Python that could be analysed was among them"
-        rows.append(f"Nothing found in {words.plural(len(result.read), 'file')}{seen}")
-    else:
-        counts = {s: sum(f.severity == s for f in result.findings) for s in ("critical", "warning", "suggestion")}
-        told = ", ".join(f"{n} critical" if s == "critical" else words.plural(n, s) for s, n in counts.items() if n)
-        rows.append(f"{words.plural(len(result.findings), 'finding')}: {told}")
+    seen = "" if result.observed or result.findings else "; no Python that could be analysed was among them"
+    rows = [words.checked(result) + seen]
     safe = sum(bool(f.fix and f.fix.edits and f.fix.safe) for f in found)
     unsafe = sum(bool(f.fix and f.fix.edits and not f.fix.safe) for f in found)
     if safe:

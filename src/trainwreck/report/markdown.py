@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from trainwreck.core.results import Cause, Excerpt, Result
-from trainwreck.report import words
+from trainwreck.core.results import Cause, Excerpt, Finding, Result
+from trainwreck.report import listing, words
 from trainwreck.report.safe import line, source_line
 from trainwreck.report.sparkline import sparkline
 
@@ -18,6 +18,9 @@ _MENTION = re.compile(r"@(?=[\w-])")
 _ISSUE = re.compile(r"#(?=\d)|(?i:\bGH-)(?=\d)")
 BREAK = "<!-- -->"
 """An empty comment: shown nowhere, and it stops the platforms from making a mention, an issue or a link."""
+
+MAX_DETAILS = 50
+"""Findings of ``check`` that are told with their code; a comment on a pull request has bounds."""
 
 
 def escape(text: str) -> str:
@@ -49,6 +52,8 @@ def block(lines: Sequence[str], language: str = "") -> list[str]:
 
 def render(result: Result, form: str = "markdown", **_: Any) -> str:
     """The whole report; sections without content are left out."""
+    if result.verb == "check":
+        return "\n".join(_checked(result))
     lead = words.leaders(result)
     rows = [f"## {escape(words.headline(result))}", ""]
     if lead:
@@ -74,6 +79,42 @@ def render(result: Result, form: str = "markdown", **_: Any) -> str:
     hint = f" · `trainwreck explain {lead[0].id}`" if lead else ""
     rows += [f"<sub>{words.counts(result)}{hint}</sub>", ""]
     return "\n".join(rows)
+
+
+def _checked(result: Result) -> list[str]:
+    """The answer of ``check``: a table to scan, then each finding with its code, its proof and its fix."""
+    rows = [f"## {escape('trainwreck check: ' + words.checked(result))}", ""]
+    if not result.findings:
+        return rows
+    rows += ["| | where | what |", "|---|---|---|"]
+    rows += [
+        f"| {f.severity} | {code(listing.place(f)).replace('|', ' ')} | {code(f.id)}: {escape(listing.message(f))} |"
+        for f in result.findings
+    ]
+    shown = listing.lines_of(result)
+    rows.append("")
+    for item in result.findings[:MAX_DETAILS]:
+        rows += _detail(item, result, shown)
+    if len(result.findings) > MAX_DETAILS:
+        rows += [f"and {len(result.findings) - MAX_DETAILS} more, in the table", ""]
+    return rows
+
+
+def _detail(item: Finding, result: Result, shown: listing.Lines) -> list[str]:
+    facts = result.rules.get(item.id)
+    rows = [f"**{item.severity}** {code(item.id)} at {code(listing.place(item))}: {escape(listing.message(item))}", ""]
+    around = [(n, shown.get((item.path, item.cell, n))) for n in range(item.line - 2, item.line + 3)]
+    told = [f"{'>' if n == item.line else ' '} {n:>5} | {source_line(text)}" for n, text in around if text is not None]
+    rows += block(told, "text") if told else []
+    rows += [f"- because {code(f'{p}:{n}')} {code(text)}" for p, n, text in item.proof]
+    text = item.fix.text if item.fix else facts.fix if facts else ""
+    rows += [f"- **Fix:** {escape(text)}"] if text else []
+    rows.append("")
+    for edit in item.fix.edits if item.fix else ():
+        old = [shown.get((edit.path, edit.cell, n)) for n in range(edit.line, edit.end_line + 1)]
+        change = [f"- {source_line(t)}" for t in old if t is not None]
+        rows += block([*change, *(f"+ {source_line(t)}" for t in edit.text.splitlines())], "diff")
+    return rows
 
 
 def _cause(result: Result, cause: Cause, *, first: bool) -> list[str]:

@@ -163,6 +163,15 @@ def headline(result: Result) -> str:
     return "Nothing wrong was seen in what was read"
 
 
+def checked(result: Result) -> str:
+    """The answer of ``check`` in one line: how much of what, or that nothing was found in how many files."""
+    if not result.findings:
+        return f"Nothing found in {plural(len(result.read), 'file')}"
+    number_of = {s: sum(f.severity == s for f in result.findings) for s in ("critical", "warning", "suggestion")}
+    told = ", ".join(f"{n} critical" if s == "critical" else plural(n, s) for s, n in number_of.items() if n)
+    return f"{plural(len(result.findings), 'finding')}: {told}"
+
+
 def counts(result: Result) -> str:
     """``1 critical, 2 warnings, no suggestions``."""
     total = result.summary()
