@@ -16,7 +16,7 @@ from trainwreck.runs.console.learn import Plan, learn
 from trainwreck.runs.console.place import Placer
 from trainwreck.runs.console.settings import Settings
 from trainwreck.runs.console.text import PREFIX, cut, rank_of, value, without_rank
-from trainwreck.runs.console.windows import Windows
+from trainwreck.runs.console.windows import SPARSE, Windows
 
 MAX_SHAPES = 20_000
 MAX_MISSES = 3000
@@ -113,6 +113,11 @@ class ConsoleReader:
             return
         if shape.plan is not None:
             self.placer.take(shape.plan, tokens[1::2], number, shape.rank if rank is None else rank)
+
+    @property
+    def prose(self) -> bool:
+        """True if hardly any line said something so far."""
+        return self._misses > MAX_MISSES and not self.placer.attempt.telling and not self.placer.done
 
     def _opens(self, text: str) -> bool:
         """True if the program began with these words."""
@@ -275,6 +280,8 @@ def read(source: Source) -> list[Run]:
             if windows.skipped != told:
                 told = windows.skipped
                 clock.gaps += 1
+            if number % 4096 == 0 and reader.prose:
+                windows.dense = SPARSE
             take(number, text)
     runs = reader.finish()
     if not windows.skipped:
