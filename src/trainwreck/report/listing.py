@@ -72,7 +72,7 @@ def fixable(finding: Finding) -> str:
 def footer(result: Result) -> list[str]:
     """The counts, what can be fixed, and where to read on; one sentence where nothing was found."""
     found = [f for f in result.findings if f.sign != "unreadable"]
-    seen = "" if result.observed or result.findings else "; no Python that could be analysed was among them"
+    seen = "" if result.observed or result.findings else "; none of them is about training"
     rows = [words.checked(result) + seen]
     safe = sum(bool(f.fix and f.fix.edits and f.fix.safe) for f in found)
     unsafe = sum(bool(f.fix and f.fix.edits and not f.fix.safe) for f in found)
