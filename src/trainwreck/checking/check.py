@@ -83,7 +83,8 @@ def check(
     told = [*map(engine.unreadable_finding, unreadable), *result.findings]
     lines = [*(f"{u.path}: {u.reason}" for u in unreadable), *result.unreadable]
     result = replace(result, findings=told, unreadable=lines, status="partial" if lines else result.status)
-    texts = {s.name: s.text() for s in held if s.name in _interesting(result, contents)}
+    needed = _interesting(result, contents)
+    texts = {s.name: s.text() for s in held if s.name in needed}
     return _finish(result, texts, wanted, closest, known, [s.name for s in sources])
 
 
