@@ -7,6 +7,35 @@ from dataclasses import dataclass
 
 from trainwreck.code.scopes import FunctionNode, Scope
 
+WRAPPERS = frozenset(
+    [
+        "to",
+        "cuda",
+        "cpu",
+        "half",
+        "float",
+        "double",
+        "bfloat16",
+        "train",
+        "eval",
+        "requires_grad_",
+        "compile",
+        "DataParallel",
+        "DistributedDataParallel",
+        "get_peft_model",
+        "prepare",
+        "prepare_model",
+        "prepare_model_for_kbit_training",
+        "FullyShardedDataParallel",
+        "deepcopy",
+        "share_memory",
+        "setup",
+        "unwrap_model",
+        "AveragedModel",
+    ]
+)
+"""Calls that give back the object that they were given (or a wrapping of it)."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call:

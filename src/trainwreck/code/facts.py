@@ -25,6 +25,15 @@ ENGINES = re.compile(
 """Frameworks that run parts of the training step themselves."""
 
 
+def engine_in(project: Project, scope: Scope) -> bool:
+    """True if the file of ``scope`` names a framework that runs parts of the step, kept for every file."""
+    known: dict[str, bool] = project.memo.setdefault("engines", {})
+    path = scope.module.path
+    if path not in known:
+        known[path] = bool(ENGINES.search(scope.module.text))
+    return known[path]
+
+
 def option(project: Project, call: Call, name: str, place: int | None = None) -> tuple[ast.expr, Scope] | None:
     """The argument of this name with its scope; what a literal ``**options`` brings counts."""
     value = call.argument(name, place)

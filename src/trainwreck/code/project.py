@@ -7,40 +7,15 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from trainwreck.code.calls import Call, default_of, enclosing_class, last_name
+from trainwreck.code.bodies import ABSTRACT, UNINDEXED, nodes_of
+from trainwreck.code.calls import WRAPPERS, Call, default_of, enclosing_class, last_name
 from trainwreck.code.scopes import Binding, FunctionNode, Scope, Walked, walk
 from trainwreck.core.program import Problem, Program
 
 MAX_DEPTH = 12
 """Steps of indirection that are followed for one name; more is no chain that a person wrote."""
-WRAPPERS = frozenset(
-    [
-        "to",
-        "cuda",
-        "cpu",
-        "half",
-        "float",
-        "double",
-        "bfloat16",
-        "train",
-        "eval",
-        "requires_grad_",
-        "compile",
-        "DataParallel",
-        "DistributedDataParallel",
-        "get_peft_model",
-        "prepare",
-        "prepare_model",
-        "prepare_model_for_kbit_training",
-        "FullyShardedDataParallel",
-        "deepcopy",
-        "share_memory",
-        "setup",
-        "unwrap_model",
-        "AveragedModel",
-    ]
-)
-"""Calls that give back the object that they were given (or a wrapping of it)."""
+MAX_CHAIN = 40
+"""Names that may wait for the class of the next one (``x = block(x)`` forty times over)."""
 
 
 class Project:
@@ -57,7 +32,9 @@ class Project:
                 self.walked[path] = walk(module)
             except RecursionError:
                 self.problems.append(Problem(path, "is nested too deeply to be analysed"))
+        self._nodes: dict[Scope, dict[type[ast.AST], list[tuple[int, ast.AST]]]] = {}
         self._classes: dict[ast.AST, Scope | None] = {}
+        self._deep = 0
         self._callers: dict[Scope, list[Call]] = {}
         self.memo: dict[str, Any] = {}
         """Answers that cost a walk over everything, by the name of the question."""
@@ -117,14 +94,19 @@ class Project:
 
     def within(self, scope: Scope, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
         """Nodes of these kinds in the body of ``scope``, without those of functions and classes defined in it."""
-        todo: list[ast.AST] = list(reversed(getattr(scope.node, "body", [])))
-        while todo:
-            node = todo.pop()
-            if isinstance(node, kinds):
-                yield node
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                continue
-            todo.extend(reversed(list(ast.iter_child_nodes(node))))
+        table = self._nodes.get(scope)
+        if table is None:
+            table = self._nodes[scope] = {}
+            for place, node in enumerate(nodes_of(scope)):
+                if not isinstance(node, UNINDEXED):
+                    table.setdefault(type(node), []).append((place, node))
+        if any(issubclass(kind, UNINDEXED) or kind in ABSTRACT for kind in kinds):
+            yield from (node for node in nodes_of(scope) if isinstance(node, kinds))
+        elif len(kinds) == 1:
+            yield from (node for _, node in table.get(kinds[0], ()))
+        else:
+            found = [item for kind in kinds for item in table.get(kind, ())]
+            yield from (node for _, node in sorted(found, key=lambda item: item[0]))
 
     # ------------------------------------------------------------------ names
     def lookup(self, name: str, scope: Scope) -> list[Binding]:
@@ -259,8 +241,12 @@ class Project:
             return None
         if node in self._classes:
             return self._classes[node]
+        if self._deep > MAX_CHAIN:
+            return None
         self._classes[node] = None
+        self._deep += 1
         found = self._class_of(node, scope, depth)
+        self._deep -= 1
         self._classes[node] = found
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from trainwreck.code.calls import Call, last_name, written
@@ -81,8 +82,20 @@ def _losses(project: Project) -> Iterator[Call]:
     for walked in project.walked.values():
         for node, scope in walked.calls:
             call = Call(node, scope)
-            if isinstance(node.func, ast.Name | ast.Attribute) and node.args and is_loss(project, call):
+            if not isinstance(node.func, ast.Name | ast.Attribute) or not node.args:
+                continue
+            if call.name in FUNCTIONAL_LOSSES or (_may_be_loss(project, call) and is_loss(project, call)):
                 yield call
+
+
+def _may_be_loss(project: Project, call: Call) -> bool:
+    """False where a call is surely none: one argument only, or something of a package that is no loss."""
+    if len(call.node.args) + len(call.node.keywords) < 2:
+        return False
+    func = call.node.func
+    if isinstance(func, ast.Attribute) and written(func.value) != "self" and not re.search("loss|crit|obj", func.attr):
+        return False
+    return project.dotted(func, call.scope).split(".", 1)[0] not in ("torch", "numpy", "math", "os", "re")
 
 
 def targets(project: Project, surface: Surface) -> list[Value]:

@@ -71,14 +71,14 @@ def find(project: Project) -> Iterator[Evidence]:
                     last_name(call.func) in CONSTANT
                     and subject is not None
                     and written(subject) in (name, f"{name}.data")
-                ):
-                    if not re.search(
-                        r"grad|ema|shadow|teacher|target|accum|mask|avg|head",
+                    and not re.search(
+                        r"grad|ema|shadow|teacher|target|accum|mask|avg|head|zero_module|zero_init",
                         written(loop.iter) + scope.name,
                         re.IGNORECASE,
-                    ):
-                        yield sighting(
-                            __name__,
-                            (statement, scope),
-                            "every weight gets the same value: the units of a layer never differ",
-                        )
+                    )
+                ):
+                    yield sighting(
+                        __name__,
+                        (statement, scope),
+                        "every weight gets the same value: the units of a layer never differ",
+                    )

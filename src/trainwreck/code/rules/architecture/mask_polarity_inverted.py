@@ -36,6 +36,10 @@ def main(ids, score):
 """
 
 
+PAD = re.compile(r"(^|[._\[\"'])(pad|padding)(_?(id|idx|index|token|value|symbol))*([\"'\]]*)$", re.IGNORECASE)
+"""Names of the number that stands for padding."""
+
+
 def find(project: Project) -> Iterator[Evidence]:
     for call in project.calls("masked_fill", "masked_fill_"):
         mask = call.argument("mask", 0)
@@ -86,4 +90,4 @@ def _compares(node: ast.expr) -> bool:
 
 
 def _pad_id(node: ast.expr) -> bool:
-    return (isinstance(node, ast.Constant) and node.value == 0) or "pad" in written(node).lower()
+    return (isinstance(node, ast.Constant) and node.value == 0) or bool(PAD.search(written(node)))

@@ -82,7 +82,7 @@ def _registered(text: str, name: str) -> bool:
     escaped = re.escape(f"self.{name}")
     return bool(
         re.search(rf"(ModuleList|ModuleDict|Sequential|ParameterList)\([^)]*{escaped}\b", text)
-        or re.search(r"(add_module|register_module|setattr)\([^\n]*", text)
+        or re.search(r"(add_module|register_module|register_parameter|setattr)\([^\n]*", text)
         or re.search(rf"self\.{re.escape(name)} = nn\.Module", text)
     )
 

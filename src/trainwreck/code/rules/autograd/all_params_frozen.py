@@ -132,9 +132,8 @@ def _thawed(scope: Scope, model: str, place: ast.AST) -> bool:
                 "append",
                 "enable_adapters",
                 "train_adapter",
-            ):
-                if not (node.args and is_false(node.args[0])):
-                    return True
+            ) and not (node.args and is_false(node.args[0])):
+                return True
             if model in [written(a) for a in node.args] and name not in ("print", "len", "summary"):
                 return True
     return False

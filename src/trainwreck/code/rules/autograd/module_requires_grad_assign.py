@@ -69,7 +69,7 @@ def find(project: Project) -> Iterator[Evidence]:
                     isinstance(target, ast.Attribute)
                     and target.attr == "requires_grad"
                     and isinstance(node.value, ast.Constant)
+                    and network(project, target.value, scope)
                 ):
-                    if network(project, target.value, scope):
-                        text = f"{written(target.value)} is a module: this attribute changes no parameter (requires_grad_() does)"
-                        yield sighting(__name__, (node, scope), text)
+                    text = f"{written(target.value)} is a module: the attribute freezes nothing, requires_grad_() does"
+                    yield sighting(__name__, (node, scope), text)

@@ -66,6 +66,7 @@ def find(project: Project) -> Iterator[Evidence]:
             and isinstance(above, ast.BinOp)
             and isinstance(above.op, ast.Div)
             and above.left is node
+            and isinstance(above.right, ast.Constant)
+            and above.right.value in (255, 255.0)
         ):
-            if isinstance(above.right, ast.Constant) and above.right.value in (255, 255.0):
-                yield sighting(__name__, (above, call.scope), "ToTensor has already divided by 255")
+            yield sighting(__name__, (above, call.scope), "ToTensor has already divided by 255")

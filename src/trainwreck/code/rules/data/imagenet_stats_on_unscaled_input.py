@@ -20,7 +20,8 @@ BAD = (
     """
 import torch
 from torchvision import transforms as T
-tf = T.Compose([T.PILToTensor(), T.Lambda(lambda x: x.float()), T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])])  # expect
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+tf = T.Compose([T.PILToTensor(), T.Lambda(lambda x: x.float()), T.Normalize(MEAN, STD)])  # expect
 """,
     """
 import torch

@@ -116,7 +116,8 @@ def _fit(project: Project, call: Call) -> Call | None:
             and written(other.receiver) == name
             and other.scope is call.scope
             and other.node.args
+            and data is not None
+            and written(other.node.args[0]) == written(data)
         ):
-            if data is not None and written(other.node.args[0]) == written(data):
-                return other
+            return other
     return None

@@ -80,7 +80,8 @@ COLLECTIVES = frozenset(
     ]
 )
 RANK = re.compile(
-    r"(^|[\w.]*_|\.)rank(\(\))? (==|!=|>) 0|is_main|is_master|is_rank_zero|is_local_main|get_rank\(\) == 0|not [\w.]*rank\b"
+    r"(^|[\w.]*_|\.)rank(\(\))? (==|!=|>) 0|is_main|is_master|"
+    r"is_master|is_rank_zero|is_local_main|get_rank\(\) == 0|not [\w.]*rank\b"
 )
 
 
@@ -93,7 +94,7 @@ def find(project: Project) -> Iterator[Evidence]:
                 break
             if not isinstance(above, ast.If) or not RANK.search(written(above.test)) or "world" in written(above.test):
                 continue
-            mine = any(inside(project, call.node, call.scope, s) or s is call.node for s in above.body)
+            mine = any(inside(project, call.node, call.scope, s) for s in above.body)
             other = above.orelse if mine else above.body
             if any(
                 isinstance(n, ast.Call) and last_name(n.func) == call.name for s in other for n in ast.walk(s)

@@ -63,7 +63,8 @@ def fit(model, evaluate, epochs):
             worst_loss = val_loss
         if val_loss > best_loss:
             patience = 1
-keep = ModelCheckpoint(monitor="val_acc", mode="max"), EarlyStopping("val_loss", mode="min"), ModelCheckpoint(monitor="val_loss")
+keep = ModelCheckpoint(monitor="val_acc", mode="max"), EarlyStopping("val_loss", mode="min")
+plain = ModelCheckpoint(monitor="val_loss")
 """
 HIGH = re.compile(
     r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recall|precision|r2|psnr)(_|\d|$)", re.IGNORECASE

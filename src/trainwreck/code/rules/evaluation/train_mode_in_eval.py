@@ -113,7 +113,7 @@ def find(project: Project) -> Iterator[Evidence]:
             if place is None or id(place) in told or not _stochastic(project, node.func, scope):
                 continue
             told.add(id(place))
-            text = f"{written(node.func)} is evaluated in training mode: eval() is never called, and it has dropout or batch norm"
+            text = f"{written(node.func)} holds dropout or batch norm and never gets eval() before this"
             yield sighting(__name__, (place, scope), text, proof=[Call(node, scope)])
 
 

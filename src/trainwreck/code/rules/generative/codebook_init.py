@@ -35,7 +35,7 @@ class Quantizer(nn.Module):
         self.codebook.weight.data.normal_(0, 0.3)
         nn.init.uniform_(self.codebook.weight, -1.0 / n, 1.0 / n)
 """
-CODES = re.compile(r"code|quant|\bvq\b", re.IGNORECASE)
+CODES = re.compile(r"codebook|code_?vec|codes\b|quant|\bvq\b", re.IGNORECASE)
 FAR = 2.0
 """Mean over standard deviation beyond which nearly all codes lie on one side of zero (a judgement)."""
 

@@ -79,11 +79,11 @@ def find(project: Project) -> Iterator[Evidence]:
                 and name not in read
                 and isinstance(node.value, ast.Call | ast.BinOp)
                 and not name.startswith("_")
+                and function_of(project, node, step.scope) is step.scope.node
             ):
-                if function_of(project, node, step.scope) is step.scope.node:
-                    yield sighting(
-                        __name__,
-                        (node, step.scope),
-                        f"{name} is computed and never added to what runs backward",
-                        proof=step.backward,
-                    )
+                yield sighting(
+                    __name__,
+                    (node, step.scope),
+                    f"{name} is computed and never added to what runs backward",
+                    proof=step.backward,
+                )

@@ -107,7 +107,11 @@ def _graph(project: Project, value: ast.expr, scope: Scope) -> bool:
             b for b in scope.bindings.get(value.id, ()) if b.kind == "assign" and b.value is not None and not b.path
         ]
         return bool(made) and all(
-            isinstance(b.value, ast.Call) and _graph(project, b.value, scope) for b in made if b.value
+            isinstance(b.value, ast.Call)
+            and _graph(project, b.value, scope)
+            and under_no_grad(project, b.value, b.scope) is None
+            for b in made
+            if b.value
         )
     if not isinstance(value, ast.Call) or last_name(value.func) in (
         "item",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import back
 from trainwreck.code.order import inside, training_steps, under_no_grad
 from trainwreck.code.project import Project
@@ -62,12 +62,16 @@ def accumulate(model, loader, criterion, opt):
 
 def find(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
-        if training.loop is None:
+        if training.loop is None or _short(training.loop):
             continue
         names = {c.receiver.id for c in training.backward if isinstance(c.receiver, ast.Name)}
         for name, bindings in training.scope.bindings.items():
             for binding in bindings:
-                if name in names or not inside(project, binding.node, binding.scope, training.body):
+                if (
+                    name in names
+                    or _cut_off(binding, training.body)
+                    or not inside(project, binding.node, binding.scope, training.body)
+                ):
                     continue
                 if (
                     _keeps(binding, names)
@@ -78,6 +82,24 @@ def find(project: Project) -> Iterator[Evidence]:
                     if not feeds:
                         text = f"{name} collects the loss with its graph in every step"
                         yield sighting(__name__, (binding.node, binding.scope), text)
+
+
+def _short(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    """True for a loop of a few steps that are written out (``for _ in range(5)``): nothing piles up."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call) or last_name(loop.iter.func) != "range":
+        return False
+    last = loop.iter.args[-1] if loop.iter.args else None
+    return isinstance(last, ast.Constant) and isinstance(last.value, int) and last.value <= 20
+
+
+def _cut_off(binding: Binding, body: ast.AST) -> bool:
+    """True if the collected name is bound to its own detached value somewhere in the loop."""
+    value = binding.value
+    name = value.id if isinstance(value, ast.Name) else ""
+    return bool(name) and any(
+        isinstance(n, ast.Assign) and written(n) in (f"{name} = {name}.detach()", f"{name} = {name}.item()")
+        for n in ast.walk(body)
+    )
 
 
 def _keeps(binding: Binding, names: set[str]) -> bool:

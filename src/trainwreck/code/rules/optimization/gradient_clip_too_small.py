@@ -44,5 +44,5 @@ SMALL = 1e-3
 def find(project: Project) -> Iterator[Evidence]:
     for call in project.calls("clip_grad_norm_"):
         value = only(project, option(project, call, "max_norm", 1))
-        if isinstance(value, int | float) and 0 <= value <= SMALL and is_torch(project, call):
+        if isinstance(value, int | float) and 0 < value <= SMALL and is_torch(project, call):
             yield sighting(__name__, call, f"a bound of {value:g} on the whole norm cuts every update")

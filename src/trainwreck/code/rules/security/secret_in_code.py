@@ -62,9 +62,15 @@ def find(project: Project) -> Iterator[Evidence]:
                     if isinstance(known, str) and _secret(known, named=True):
                         yield sighting(__name__, call, "a credential stands in the source")
             for item in node.keywords:
-                if item.arg and KEYS.search(item.arg) and call.name != "login" and isinstance(item.value, ast.Constant):
-                    if isinstance(item.value.value, str) and _secret(item.value.value, named=False):
-                        yield sighting(__name__, call, "a credential stands in the source")
+                if (
+                    item.arg
+                    and KEYS.search(item.arg)
+                    and call.name != "login"
+                    and isinstance(item.value, ast.Constant)
+                    and isinstance(item.value.value, str)
+                    and _secret(item.value.value, named=False)
+                ):
+                    yield sighting(__name__, call, "a credential stands in the source")
         for scope in walked.scopes:
             for assign in project.within(scope, ast.Assign):
                 assert isinstance(assign, ast.Assign)
@@ -73,9 +79,9 @@ def find(project: Project) -> Iterator[Evidence]:
                     isinstance(value, ast.Constant)
                     and isinstance(value.value, str)
                     and KEYS.search(written(assign.targets[0]))
+                    and _secret(value.value, named="environ" in written(assign.targets[0]))
                 ):
-                    if _secret(value.value, named="environ" in written(assign.targets[0])):
-                        yield sighting(__name__, (assign, scope), "a credential stands in the source")
+                    yield sighting(__name__, (assign, scope), "a credential stands in the source")
 
 
 def _secret(text: str, named: bool) -> bool:

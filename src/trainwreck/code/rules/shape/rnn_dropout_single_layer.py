@@ -32,7 +32,8 @@ gru = torch.nn.GRU(8, 16, LAYERS, dropout=0.5)  # expect
 GOOD = """
 from torch import nn
 def build(n, p):
-    return nn.LSTM(8, 16, 2, dropout=0.3), nn.GRU(8, 16, n, dropout=0.3), nn.LSTM(8, 16, dropout=0.0), nn.RNN(8, 16, dropout=p)
+    other = nn.LSTM(8, 16, dropout=0.0), nn.RNN(8, 16, dropout=p)
+    return nn.LSTM(8, 16, 2, dropout=0.3), nn.GRU(8, 16, n, dropout=0.3), other
 """
 
 

@@ -64,5 +64,5 @@ def find(project: Project) -> Iterator[Evidence]:
                 told.add(id(found[0]))
                 assert isinstance(named[0], ast.Constant)
                 yield sighting(
-                    __name__, found, f"{named[0].value} identifies a row, it describes nothing", proof=[call]
+                    __name__, found, f"{named[0].value!s} identifies a row, it describes nothing", proof=[call]
                 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import (
-    ENGINES,
+    engine_in,
     made,
 )
 from trainwreck.code.order import (
@@ -86,7 +86,7 @@ def train(model, loader, criterion, optimizer):
 
 def find(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
-        if step.loop is None or len(step.backward) != 1 or ENGINES.search(step.scope.module.text):
+        if step.loop is None or len(step.backward) != 1 or engine_in(project, step.scope):
             continue
         guards = [
             g for s in step.steps if kind_of(project, s) == "optimizer" and (g := modulo(project, s, step)) is not None
