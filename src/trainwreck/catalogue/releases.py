@@ -32,7 +32,9 @@ TABLES: Mapping[str, str] = {
     "sglang": "sglang",
 }
 """The table that answers for an import, by the first part of the import's name."""
-BENIGN = frozenset(["object", "ABC", "Generic", "Protocol", "Enum", "str", "dict", "Struct", "PydanticMsgspecMixin"])
+BENIGN = frozenset(
+    ["object", "ABC", "Generic", "Protocol", "Enum", "str", "dict", "Struct", "PydanticMsgspecMixin", "PushToHubMixin"]
+)
 """Bases that take no keywords of their own."""
 
 State = Literal["there", "gone", "not yet", "unknown"]

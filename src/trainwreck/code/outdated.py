@@ -305,7 +305,7 @@ def keywords(project: Project, call: Call) -> Iterator[tuple[str, ast.AST, ast.C
         if item.arg is not None:
             yield item.arg, item, call.node
             continue
-        found = literal(project, item.value, call.scope)
+        found = literal(project, item.value, call.scope) or _dict_call(project, item.value, call.scope)
         if found is None or found[1].module is not call.scope.module:
             continue
         value = found[0]
@@ -317,6 +317,13 @@ def keywords(project: Project, call: Call) -> Iterator[tuple[str, ast.AST, ast.C
             for inner in value.keywords:
                 if inner.arg is not None:
                     yield inner.arg, inner, value
+
+
+def _dict_call(project: Project, node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope] | None:
+    """The ``dict(a=1)`` that a name was bound to, once."""
+    bindings = project.lookup(node.id, scope) if isinstance(node, ast.Name) else []
+    value = bindings[0].value if len(bindings) == 1 and bindings[0].kind == "assign" and not bindings[0].path else None
+    return (value, bindings[0].scope) if isinstance(value, ast.Call) else None
 
 
 _Refused = tuple[State, History | None, Rename | None, Aim, bool]

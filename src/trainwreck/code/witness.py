@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,8 +16,8 @@ from trainwreck.core.program import Problem, Program
 
 __all__ = ["StaticSightings", "build", "witness"]
 
-PER_RULE = 20
-"""Sightings of one rule that are told; more of the same help nobody."""
+PER_RULE = 50
+"""Sightings of one rule in one file that are told; more of the same help nobody."""
 
 
 @dataclass
@@ -64,7 +65,7 @@ def witness(
     project = Project(program, targets, assume_newest=assume_newest)
     broken: list[str] = []
     seen = surfaces(project, failures)
-    evidence: dict[tuple[str, str | None, int | None], Evidence] = {}
+    evidence: dict[tuple[object, ...], Evidence] = {}
     for rule in rules():
         for surface in seen:
             if rule.trace is not None and rule.speaks_of(surface):
@@ -72,10 +73,14 @@ def witness(
                     evidence.setdefault((item.sign, item.where.path, item.where.line), item)
                     break
         if rule.find is not None:
-            for count, item in enumerate(_guarded(rule, rule.find(project), broken)):
-                if count >= PER_RULE:
-                    break
-                evidence[(item.sign, item.where.path, item.where.line)] = item
+            told: Counter[str | None] = Counter()
+            for item in _guarded(rule, rule.find(project), broken):
+                told[item.where.path] += 1
+                if told[item.where.path] > PER_RULE:
+                    continue
+                # one line may hold several outdated arguments, each with its own fix
+                column = (item.where.column,) if item.severity is not None else ()
+                evidence[(item.sign, item.where.path, item.where.line, *column)] = item
     observed = frozenset({"code"}) if program.modules else frozenset[str]()
     return StaticSightings(list(evidence.values()), observed, project.problems, broken, project, seen)
 
