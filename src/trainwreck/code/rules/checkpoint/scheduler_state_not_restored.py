@@ -60,7 +60,7 @@ def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
 
 
 def _unrestored(project: Project) -> Call | None:
-    loads = list(project.calls("load_state_dict"))
+    loads = [c for c in project.calls("load_state_dict") if c.receiver is not None]
     if not loads or any(_of_scheduler(project, c) for c in loads):
         return None
     schedulers = [c for name, calls in project.calls_by_name.items() if name.endswith("LR") for c in calls]

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 
 from trainwreck.code.facts import (
     complete,
-    is_torch,
-    only,
     option,
 )
 from trainwreck.code.project import Project
@@ -44,10 +42,10 @@ def distill(s, t, kw, n):
 
 def find(project: Project) -> Iterator[Evidence]:
     for call in project.calls("kl_div", "KLDivLoss"):
-        if not is_torch(project, call) or not complete(project, call) or "special" in project.called(call):
+        if not project.called(call).startswith("torch.nn") or not complete(project, call):
             continue
         at = option(project, call, "reduction")
-        if at is not None and only(project, at) != "mean":
+        if at is not None and not (isinstance(at[0], ast.Constant) and at[0].value == "mean"):
             continue
         if any(option(project, call, n) is not None for n in ("size_average", "reduce")):
             continue
