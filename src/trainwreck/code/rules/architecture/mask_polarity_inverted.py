@@ -53,12 +53,27 @@ def find(project: Project) -> Iterator[Evidence]:
             yield sighting(__name__, call, "what is not padding is hidden here, and the padding is kept")
         elif marks is False and not inverted:
             yield sighting(__name__, call, "the tokens are hidden here, and the padding is kept")
+    yield from _key_masks(project)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
     for call in project.calls("masked_fill", "masked_fill_", "where"):
         yield guess(__name__, call, "the mask is applied here")
         return
+
+
+def _key_masks(project: Project) -> Iterator[Evidence]:
+    """``key_padding_mask`` of torch hides what is True."""
+    for name in ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask"):
+        for walked in project.walked.values():
+            if name not in walked.top.module.text:
+                continue
+            for node, scope in walked.calls:
+                value = next((k.value for k in node.keywords if k.arg == name), None)
+                if value is None or isinstance(value, ast.UnaryOp):
+                    continue
+                if _marks_padding(project, value, scope) is False:
+                    yield sighting(__name__, (node, scope), f"{name} hides what is True, and the tokens are True here")
 
 
 def _marks_padding(project: Project, node: ast.expr, scope: Scope) -> bool | None:

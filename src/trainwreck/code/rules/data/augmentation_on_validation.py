@@ -12,14 +12,26 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call, default_of, written
+from trainwreck.code.calls import Call, default_of, last_name, written
+from trainwreck.code.order import constructors
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import FunctionNode
 from trainwreck.code.seek import assigned_name, dataset_classes
+from trainwreck.code.values import is_false
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
+import torchvision
+from torchvision import transforms as T
+train_tf = T.Compose([T.RandomHorizontalFlip(), T.ToTensor()])
+plain = T.Compose([T.ToTensor()])
+train_set = torchvision.datasets.CIFAR10("d", train=True, transform=train_tf)
+val_set = torchvision.datasets.CIFAR10("d", train=False, transform=plain)
+test_set = torchvision.datasets.CIFAR10("d", train=False, transform=train_tf)  # expect
+""",
+    """
 import torch
 from torch.utils.data import Dataset
 class Images(Dataset):
@@ -32,7 +44,8 @@ class Images(Dataset):
         return x, self.y[i]
 train_set = Images(100)
 test_set = Images(20)  # expect
-"""
+""",
+)
 GOOD = """
 import torch
 from torch.utils.data import Dataset
@@ -49,10 +62,40 @@ test_set = Images(20, train=False)
 """
 SWITCH = re.compile(r"^(train|training|augment|aug|is_train|augmentation)$")
 HELD = re.compile(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|\d|$)", re.IGNORECASE)
+RANDOM_TRANSFORM = re.compile(
+    r"^Random(?!Apply$|Choice$|Order$)|^ColorJitter$|^AutoAugment$|^TrivialAugment|^GaussianBlur$"
+)
 RANDOM = re.compile(r"rand|jitter|flip|crop|noise|rotat|augment|roll|distort|normal\(", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _own(project)
+    yield from _library(project)
+
+
+def _library(project: Project) -> Iterator[Evidence]:
+    """Sets of torchvision that say ``train=False`` (or ``split="test"``) and get a random transform."""
+    for walked in project.walked.values():
+        if "torchvision" not in walked.top.module.text:
+            continue
+        for node, scope in walked.calls:
+            call = Call(node, scope)
+            transform = call.argument("transform")
+            if transform is None or not project.called(call).startswith("torchvision.datasets"):
+                continue
+            split = call.argument("split")
+            held = isinstance(split, ast.Constant) and split.value in ("test", "val", "valid")
+            if not held and not is_false(call.argument("train", 1)):
+                continue
+            for maker in constructors(project, transform, scope):
+                inner = [last_name(n.func) for n in ast.walk(maker.node) if isinstance(n, ast.Call)]
+                drawn = [n for n in inner if RANDOM_TRANSFORM.search(n)]
+                if "torchvision" in project.called(maker) and drawn:
+                    yield sighting(__name__, call, f"{drawn[0]} distorts these evaluation images", proof=[maker])
+                    break
+
+
+def _own(project: Project) -> Iterator[Evidence]:
     for owner in dataset_classes(project):
         init, getter = owner.method("__init__"), owner.method("__getitem__")
         if init is None or getter is None or not isinstance(init.node, FunctionNode):

@@ -11,19 +11,27 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
+from trainwreck.code.seek import assigned_name
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
+from torchvision.datasets import MNIST
+train = MNIST("d", train=True)
+test = MNIST("d", train=True)  # expect
+""",
+    """
 def main(x, y):
     n_val = 100
     x_train, y_train = x, y  # expect
     x_val, y_val = x[:n_val], y[:n_val]
     return x_train, x_val
-"""
+""",
+)
 GOOD = """
 def main(x, y):
     n_val = 100
@@ -36,6 +44,33 @@ HELD = re.compile(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|$)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _same_split(project)
+    yield from _sliced(project)
+
+
+def _same_split(project: Project) -> Iterator[Evidence]:
+    """A set that is named as evaluation data says ``train=True`` or ``split="train"`` like the training set."""
+    for walked in project.walked.values():
+        if re.search(r"Subset|random_split|Sampler|\.select\(|train_test_split", walked.top.module.text):
+            continue
+        named: list[tuple[str, Call]] = []
+        for node, scope in walked.calls:
+            call = Call(node, scope)
+            said = [k for k in node.keywords if k.arg in ("train", "split") and isinstance(k.value, ast.Constant)]
+            if len(said) == 1 and isinstance(said[0].value, ast.Constant) and said[0].value.value in (True, "train"):
+                named.append((assigned_name(project, call), call))
+        for name, call in named:
+            if not HELD.search(name) or TRAIN.search(name):
+                continue
+            other = next(
+                (c for n, c in named if TRAIN.search(n) and c.name == call.name and c.scope is call.scope), None
+            )
+            if other is not None and [written(a) for a in other.node.args] == [written(a) for a in call.node.args]:
+                text = f"{name} is read from the training split, like the training data"
+                yield sighting(__name__, call, text, proof=[other])
+
+
+def _sliced(project: Project) -> Iterator[Evidence]:
     for scope in project.scopes:
         if scope.kind == "class":
             continue

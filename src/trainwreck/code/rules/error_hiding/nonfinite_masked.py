@@ -15,9 +15,11 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import (
     bound_to,
     is_torch,
+    names,
     names_in,
 )
 from trainwreck.code.order import (
+    TrainingStep,
     training_steps,
 )
 from trainwreck.code.project import Project
@@ -97,7 +99,7 @@ def find(project: Project) -> Iterator[Evidence]:
                 continue
             if not any(
                 isinstance(n, ast.Call) and last_name(n.func) in TESTS for n in ast.walk(node.test)
-            ) or not names_in(node.test, LOSS):
+            ) or not _of_loss(node.test, step):
                 continue
             if not any(isinstance(n, ast.AugAssign | ast.Raise) for n in ast.walk(node)):
                 yield sighting(
@@ -106,3 +108,9 @@ def find(project: Project) -> Iterator[Evidence]:
                     "steps with a NaN loss are left out, and its origin is not looked for",
                     proof=step.backward[:1],
                 )
+
+
+def _of_loss(test: ast.expr, step: TrainingStep) -> bool:
+    """True if the test reads something named like a loss, or what runs backward in this step."""
+    own = {written(c.receiver) for c in step.backward if isinstance(c.receiver, ast.Name)}
+    return names_in(test, LOSS) or bool(own & names(test))

@@ -17,6 +17,7 @@ from trainwreck.code.facts import (
     BATCHNORMS,
     DROPOUTS,
     HELD,
+    TRAIN,
     function_of,
     made,
     names_in,
@@ -124,9 +125,20 @@ def _over_held(project: Project, node: ast.AST, scope: Scope) -> bool:
         iterables = [above.iter] if isinstance(above, ast.For) else []
         if isinstance(above, ast.ListComp | ast.GeneratorExp | ast.SetComp):
             iterables = [g.iter for g in above.generators]
-        if any(names_in(i, HELD) for i in iterables):
+        if any(names_in(i, HELD) or _handed(project, i, scope) for i in iterables):
             return True
     return False
+
+
+def _handed(project: Project, node: ast.expr, scope: Scope) -> bool:
+    """True if the loader is a parameter that every caller fills with evaluation data."""
+    if not isinstance(node, ast.Name):
+        return False
+    bindings = project.lookup(node.id, scope)
+    if len(bindings) != 1 or bindings[0].kind != "param":
+        return False
+    values_ = project.arguments(bindings[0])
+    return bool(values_) and all(names_in(v, HELD) and not names_in(v, TRAIN) for v, _ in values_)
 
 
 def _gradless(project: Project, node: ast.AST, scope: Scope) -> ast.AST | None:

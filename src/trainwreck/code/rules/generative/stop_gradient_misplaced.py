@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.order import inside
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -43,6 +44,8 @@ def find(project: Project) -> Iterator[Evidence]:
         stopped = {cut for _, cut in group}
         if len(group) >= 2 and len(stopped) == 1:
             name = stopped.pop()
+            if _either_or(project, group[0][0], group[1][0]):
+                continue
             wrong = next(
                 (c for c, _ in group if "code" in _target(project, c) or "vq" in _target(project, c)), group[0][0]
             )
@@ -63,3 +66,12 @@ def _side(node: ast.expr) -> tuple[str, bool]:
 def _target(project: Project, call: Call) -> str:
     statement = project.statement(call.node, call.scope)
     return written(statement.targets[0]).lower() if isinstance(statement, ast.Assign) else ""
+
+
+def _either_or(project: Project, one: Call, other: Call) -> bool:
+    """True if the two stand in different branches of one ``if``: only one of them runs."""
+    for above in project.ancestors(one.node, one.scope):
+        if isinstance(above, ast.If) and inside(project, other.node, other.scope, above):
+            sides = [any(inside(project, c.node, c.scope, s) for s in above.body) for c in (one, other)]
+            return sides[0] != sides[1]
+    return False
