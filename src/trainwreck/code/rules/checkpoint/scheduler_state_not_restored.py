@@ -48,7 +48,8 @@ def main(build, path, fit):
 def find(project: Project) -> Iterator[Evidence]:
     """Certain where the scheduler's state is saved by the program and never loaded by it."""
     place = _unrestored(project)
-    if place is not None and any(_of_scheduler(project, c) for c in project.calls("state_dict")):
+    saved = [c for c in project.calls("state_dict") if _of_scheduler(project, c)]
+    if place is not None and any(c.scope.module is place.scope.module for c in saved):
         text = "the scheduler's state is saved but not restored when training resumes here"
         yield sighting(__name__, place, text)
 
