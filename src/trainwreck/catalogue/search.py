@@ -18,9 +18,9 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _STOP = frozenset(
     re.findall(
         r"\w+",
-        "the a an and or of to in on at is are was were be by for with from it its this that as not no does do my our i "
-        "we you than then when while after before during has have had but so if into over very only all any some more "
-        "most",
+        "the a an and or of to in on at is are was were be by for with from it its this that as not no does do my our "
+        "i we you than then when while after before during has have had but so if into over very only all any some "
+        "more most",
     )
 )
 _ENDINGS: Sequence[str] = re.findall(r"\w+", "ations ation ingly edly ing ies ied ness ments ment ed es ly s er or al")

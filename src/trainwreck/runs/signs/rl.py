@@ -73,6 +73,9 @@ def _entropy(view: View) -> Iterator[Evidence]:
                 if _settled(view, factor * curve.v / start):
                     text = "entropy falls step by step while the reward rises to its best and stays there"
                     yield seen("policy-settled-at-best", text, curve.where(-1), cls="circumstantial")
+        elif 0 <= start < ENTROPY_LOW and not continuous and float(blocks.max()) < ENTROPY_LOW:
+            text = f"entropy is near zero from the first to the last point ({show(start)}, {curve.name})"
+            yield seen("entropy-near-zero", text, curve.where(0), start, end=curve.step(-1))
         end = factor * curve.end
         if start > 0 and not continuous and end > ENTROPY_GROWS * start and end > 1.0:
             text = f"entropy grows from {show(start)} to {show(end)} ({curve.name})"
@@ -186,8 +189,9 @@ def _reward_level(view: View, curve: Curve) -> Iterator[Evidence]:
 def _critic(view: View) -> Iterator[Evidence]:
     for curve in view.all("value-loss")[:1]:
         level = curve.level(0.3, 1.0)
-        if curve.n >= 5 and level > VALUE_LARGE:
-            text = f"{curve.name} is about {show(level)}"
+        often = float((curve.v > VALUE_LARGE).mean()) if curve.n else 0.0
+        if curve.n >= 5 and (level > VALUE_LARGE or often > 0.4):
+            text = f"{curve.name} is above {show(VALUE_LARGE)} at {round(100 * often)}% of its points"
             yield seen("value-loss-large", text, curve.where(-1), level)
     for curve in view.all("explained-variance")[:1]:
         level = curve.level(0.5, 1.0)
