@@ -27,8 +27,9 @@ SLOW = 5
 
 TOKENS = (
     b"nan", b"inf", b"-inf", b"NaN", b"1e999", b"-0", b"\x00", b"\xff\xfe", b"\r", b"\n", b"\x1b[31m", b"{", b"}",
-    b"[", b"]", b'"', b"'", b",", b";", b"\t", b":", b"|", b"loss", b"step", b"epoch", b"Traceback (most recent call last):\n",
-    b'  File "train.py", line 3, in f\n', b"RuntimeError: ", b"[rank3]: ", b"99999999999999999999", b"%", b"\\",
+    b"[", b"]", b'"', b"'", b",", b";", b"\t", b":", b"|", b"loss", b"step", b"epoch",
+    b"Traceback (most recent call last):\n", b'  File "train.py", line 3, in f\n', b"RuntimeError: ", b"[rank3]: ",
+    b"99999999999999999999", b"%", b"\\",
     b"&a *a", b"!!python/object", b"# trainwreck: ignore", b"def f(", b"lambda", b"    ", b"\xe2\x80\xae",
 )  # fmt: skip
 

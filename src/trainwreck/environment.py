@@ -10,8 +10,8 @@ from trainwreck import __version__
 
 PACKAGES = (
     "torch", "jax", "jaxlib", "flax", "optax", "transformers", "trl", "peft", "accelerate", "datasets", "tokenizers",
-    "lightning", "pytorch-lightning", "deepspeed", "bitsandbytes", "flash-attn", "vllm", "sglang", "numpy", "tensorboard",
-    "wandb", "mlflow", "keras", "tensorflow", "ultralytics", "stable-baselines3",
+    "lightning", "pytorch-lightning", "deepspeed", "bitsandbytes", "flash-attn", "vllm", "sglang", "numpy",
+    "tensorboard", "wandb", "mlflow", "keras", "tensorflow", "ultralytics", "stable-baselines3",
 )  # fmt: skip
 
 

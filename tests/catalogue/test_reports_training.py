@@ -1,8 +1,8 @@
 """Reports in people's words about trainers, fine-tuning, adapters, checkpoints, loops and evaluation find their cause.
 
 ``reports_training.tsv``: our own texts, an error or an observation and a line of context, as somebody would put them
-into an issue, with the ids that are right. The first hundred were written beside the signatures, the others before their
-answers were seen.
+into an issue, with the ids that are right. The first hundred were written beside the signatures, the others before
+their answers were seen.
 """
 
 from __future__ import annotations

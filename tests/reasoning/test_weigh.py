@@ -34,7 +34,8 @@ def book(*modes: dict[str, Any], signs: dict[str, list[str]] | None = None) -> C
     names = {s["sign"] for m in modes for s in m["signs"]} | set(needs)
     table = {n: {"id": n, "meaning": n, "family": n, "needs": needs.get(n, [])} for n in names}
     asked = {"grad-norm": {"id": "grad-norm", "name": "the gradient norm"}}
-    return Catalogue({"needs": asked, "signs": table, "signatures": [], "rules": {}, "modes": {m["id"]: m for m in modes}})
+    entries = {m["id"]: m for m in modes}
+    return Catalogue({"needs": asked, "signs": table, "signatures": [], "rules": {}, "modes": entries})
 
 
 def seen(sign: str, cls: EvidenceClass = "direct", line: int = 1) -> Evidence:

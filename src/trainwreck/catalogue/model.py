@@ -61,6 +61,7 @@ class Mode:
     cases: Sequence[str]
     maturity: str
     restates: bool
+    fallback: bool
 
     def weight(self, sign: str) -> SignWeight | None:
         return next((s for s in self.signs if s.sign == sign), None)
@@ -107,6 +108,7 @@ def mode_from(entry: Mapping[str, Any]) -> Mode:
         cases=tuple(entry.get("cases", ())),
         maturity=entry.get("maturity", "stable"),
         restates=entry.get("restates", False),
+        fallback=entry.get("fallback", False),
     )
 
 

@@ -23,6 +23,8 @@ SUSPICION: Mapping[EvidenceClass, float] = {"direct": 0.85, "circumstantial": 0.
 """How much static evidence counts while no sign of the run speaks for the same mode (DESIGN: reduced weight). What the
 code proves (direct) is a fault whether the curves show it or not; a suspicion is not, and what is only possible
 (inferred) counts where a sign of the run agrees."""
+EXPLAINED = 0.12
+"""Probability of any other mode from which a fallback ("nothing known explains it") is not said."""
 ONE_REPORT = 0.6
 """Overlap of modes that the words of one short description speak for: people describe one failure at a time."""
 EXPLAINS = -1.0
@@ -102,7 +104,9 @@ def weigh(
     _support_chains(candidates, known)
     _yield(candidates)
     _compete(candidates, known)
-    return sorted(candidates, key=lambda c: (-c.probability, -c.score, c.mode.id))
+    explained = any(c.probability >= EXPLAINED and c.from_run and not c.mode.fallback for c in candidates)
+    told = [c for c in candidates if not (c.mode.fallback and explained)]
+    return sorted(told, key=lambda c: (-c.probability, -c.score, c.mode.id))
 
 
 def _score(
