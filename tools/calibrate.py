@@ -29,7 +29,7 @@ from trainwreck.reasoning import diagnose as reasoning
 TARGET = Path(__file__).parent.parent / "src/trainwreck/reasoning/calibration.json"
 CLASSES = ("direct", "circumstantial", "inferred")
 FOLDS = 5
-PSEUDO = 1.5
+PSEUDO = 4.0
 """Weight of each of the nine pseudo-observations on the diagonal."""
 
 Pair = tuple[str, str, float, bool]
@@ -123,7 +123,7 @@ def main() -> None:
     options.add_argument("--write", action="store_true")
     options.add_argument("--only", choices=["tune", "held"])
     chosen = options.parse_args()
-    reasoning.confidence = lambda raw, cls, maturity: raw  # type: ignore[assignment]
+    reasoning.confidence = lambda raw, cls, maturity: raw  # type: ignore[assignment]  # the raw value itself
     data = pairs(chosen.shared, chosen.only)
     groups = sorted({group for group, *_ in data})
     fold = {group: i % FOLDS for i, group in enumerate(groups)}
@@ -138,7 +138,8 @@ def main() -> None:
     print(f"raw         Brier {raw_brier:.3f}  calibration error {raw_ece:.3f}")
     print(f"out of fold Brier {brier:.3f}  calibration error {ece:.3f}")
     if chosen.write:
-        made_by = "python tools/calibrate.py ../shared --write"
+        only = f" --only {chosen.only}" if chosen.only else ""
+        made_by = f"python tools/calibrate.py ../shared --write{only}"
         table = {"made_by": made_by, "cases": counts, "curves": fit(data)}
         with tempfile.NamedTemporaryFile("w", dir=TARGET.parent, delete=False, encoding="utf-8") as stream:
             json.dump(table, stream, indent=1)

@@ -47,18 +47,27 @@ def diagnose(
     alike = resemblances(short, known)
     names = frozenset(name for name, _ in short)
     candidates = weigh(evidence, known, observed, static_only=static_only, resembling=alike, reports=names)
+    _calibrate(candidates)
     told = [c for c in candidates if _confidence(c) >= TELLING][:MAX_CAUSES]
     if told and short:
         others = [c for c in candidates if c.report is not None and TELLING > _confidence(c) >= ALSO]
         told += others[: max(0, 3 - len(told))]
     roles = _roles(told, known)
-    ordered = sorted(told, key=lambda c: (_place(roles[c.mode.id]), -_confidence(c), -c.score, c.mode.id))
+    ordered = sorted(told, key=lambda c: (_place(roles[c.mode.id]), -c.probability, -c.score, c.mode.id))
     causes = [_cause(c, roles[c.mode.id], known, told) for c in ordered]
     return Diagnosis(causes, _chain(ordered, roles, known), _missing(ordered, roles, known, observed), candidates)
 
 
+def _calibrate(candidates: Sequence[Candidate]) -> None:
+    """Set confidences. The curves are fitted on first answers, so they may raise only the first; rivals that both rose
+    could claim more than certainty together."""
+    for place, candidate in enumerate(candidates):
+        fitted = confidence(candidate.probability, candidate.cls, candidate.mode.maturity)
+        candidate.confidence = fitted if place == 0 else min(fitted, candidate.probability)
+
+
 def _confidence(candidate: Candidate) -> float:
-    return confidence(candidate.probability, candidate.cls, candidate.mode.maturity)
+    return candidate.confidence
 
 
 def _place(role: Role) -> int:

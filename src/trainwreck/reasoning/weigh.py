@@ -49,6 +49,7 @@ class Candidate:
     against: list[Evidence] = field(default_factory=list)
     conclusive: bool = False
     probability: float = 0.0
+    confidence: float = 0.0
     strengths: dict[str, float] = field(default_factory=dict)
     report: str | None = None
 
