@@ -333,3 +333,10 @@ def test_a_signal_that_follows_a_cancellation_is_not_told_twice() -> None:
 
 def test_no_curves_no_numpy_needed() -> None:
     assert sightings([run_of({})]) == []
+
+
+def test_a_cyclic_schedule_that_touches_zero_is_not_dead() -> None:
+    restarts = 4e-3 * 0.5 * (1 + np.cos(np.pi * (np.arange(800) % 200) / 200))
+    restarts[-1] = 0.0
+    signs = signs_of({"loss": falling(800, 3, 1.5, 20), "lr": restarts})
+    assert not signs & {"lr-zero-early", "lr-decays-too-fast"}

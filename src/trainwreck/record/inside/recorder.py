@@ -274,7 +274,8 @@ class _Watched:
             mine = [(n, p) for n, p in root.named_parameters() if p.requires_grad]
             left = [n for n, p in mine if id(p) not in held]
             got = [n for n, p in mine if id(p) not in held and p.grad is not None]
-            if got and len(left) < len(mine):
+            # Most of the model left out is a choice (a linear probe); a minority was forgotten.
+            if got and 2 * len(left) < len(mine):
                 text = f"{len(left)} of {len(mine)} trainable parameters are in no optimizer: {', '.join(left[:4])}"
                 recorder.event("live-not-in-optimizer", text, f"{type(root).__name__}.{left[0]}", self.steps)
         if self.in_eval >= WIRING_STEPS:

@@ -62,19 +62,22 @@ def _dies(view: View, curve: Curve, peak: float) -> Iterator[Evidence]:
     below = [i for i in range(top, curve.n) if curve.v[i] <= DEAD * peak]
     if not below or below[-1] != curve.n - 1:
         return
-    first = below[0]
-    while first > top and curve.v[first] <= DEAD * peak:
+    # The unbroken stretch at the end counts: a cyclic schedule touches zero and comes back.
+    first = curve.n - 1
+    while first > top and curve.v[first - 1] <= DEAD * peak:
         first -= 1
-    first += 1
     start, end = curve.step(0), max(curve.step(-1), view.run.planned or 0.0 if curve.series.unit == "step" else 0.0)
     share = (end - curve.step(first)) / max(end - start, 1e-12)
     quarter = float(curve.v[min(curve.n - 1, max(1, curve.n // 4))])
     ratios = [float(curve.v[i] / curve.v[i - 1]) for i in range(1, curve.n) if curve.v[i - 1] > 0]
     falls = sum(1 for r in ratios if r < 0.05)
+    returns = any(curve.v[i] > 0.5 * peak for i in range(below[0], curve.n))
+    if returns:
+        return
     if quarter < TOO_FAST * peak or (falls >= 3 and curve.v[-1] < 1e-8 * peak):
         text = f"{curve.name} falls from {show(peak)} to {show(quarter)} in the first quarter of the run"
         yield seen("lr-decays-too-fast", text, curve.where(0), quarter / peak)
-    if share >= DEAD_FOR and len(below) >= 3:
+    if share >= DEAD_FOR and curve.n - first >= 3:
         text = f"{curve.name} is practically 0 from {at_step(curve, first)} on, {share:.0%} of the run"
         yield seen("lr-zero-early", text, curve.where(first), share, end=curve.step(-1))
 
