@@ -24,6 +24,7 @@ KINDS: Mapping[str, Callable[[str], bool]] = {
     "shell": lambda base: base.endswith((".sh", ".bash", ".slurm", ".sbatch", "dockerfile")),
     "yaml": lambda base: base.endswith((".yml", ".yaml")),
     "json": lambda base: base.endswith(".json"),
+    "settings-toml": lambda base: base.endswith(".toml") and not base.endswith(("pyproject.toml", "trainwreck.toml")),
 }
 """What a file is by the last two parts of its path, lower case."""
 
