@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from trainwreck.core.evidence import Unreadable
-from trainwreck.core.source import HEAD_BYTES, Source
+from trainwreck.core.source import HEAD_BYTES, RECORDING_MAGIC, Source
 
 MAX_FILES = 5000
 MAX_DEPTH = 12
@@ -208,7 +208,7 @@ def _add(name: str, plain: Callable[[], BinaryIO], size: int | None, found: Coll
         return  # named twice, as x and ./x, or with its directory
     found.taken.add(name)
     source = Source(name, opener, head, size)
-    known = "tfevents" in source.basename or head.startswith(b":W&B")
+    known = "tfevents" in source.basename or head.startswith((b":W&B", RECORDING_MAGIC))
     if not source.is_binary or known:
         found.sources.append(source)
     elif named:

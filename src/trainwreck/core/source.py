@@ -15,6 +15,8 @@ from typing import BinaryIO, NamedTuple
 
 HEAD_BYTES = 65_536
 CHUNK_BYTES = 1 << 20
+RECORDING_MAGIC = b"\x93TWREC2\n"
+"""First bytes of the numbers of one of our own recordings (record/inside/store.py)."""
 MAX_LINE_CHARS = 1 << 16
 """A longer line is cut here: a progress bar of a week can be a single line of hundreds of megabytes."""
 

@@ -41,6 +41,7 @@ def assemble(parts: Sequence[Run]) -> list[Run]:
     """Runs from the parts that the readers found."""
     settings = [part for part in parts if part.format == "settings"]
     rest = [part for part in parts if part.format != "settings"]
+    rest = _together(rest, "trainwreck-recording", key=lambda run: run.path.rsplit(".", 1)[0], put=lambda g: [union(g)])
     runs = _together(rest, "mlflow", key=lambda run: run.path, put=lambda group: [union(group)])
     runs = _together(runs, "hf-trainer-state", key=lambda run: home(run.path), put=_checkpoints)
     runs = _together(runs, "tensorboard-events", key=lambda run: tensorboard_home(run.path), put=_event_files)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import importlib.abc
 import importlib.util
 import os
@@ -20,18 +21,26 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 _recorder: Any = None
 
 
-def install(folder: str) -> None:
+def install(folder: str, options: dict[str, Any] | None = None) -> None:
     """Record into ``folder`` from the moment torch is imported; note an exception that ends the program."""
-    sys.meta_path.insert(0, _AfterTorch(folder))
+    if "torch" in sys.modules:
+        start(folder, options)
+    else:
+        sys.meta_path.insert(0, _AfterTorch(folder, options))
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _excepthook(folder)
+
+
+def current() -> Any:
+    """The recorder of this process, None if there is none."""
+    return _recorder
 
 
 class _AfterTorch(importlib.abc.MetaPathFinder):
     """Lets the other finders load torch, and starts the recorder when it is ready."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, options: dict[str, Any] | None) -> None:
+        self._folder, self._options = folder, options
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None) -> Any:
         if name != "torch":
@@ -40,40 +49,34 @@ class _AfterTorch(importlib.abc.MetaPathFinder):
         spec = importlib.util.find_spec(name)
         if spec is None or spec.loader is None:
             return spec
-        loader, folder = spec.loader, self._folder
+        loader, folder, options = spec.loader, self._folder, self._options
         execute = loader.exec_module
 
         def exec_module(module: types.ModuleType) -> None:
             with contextlib.suppress(AttributeError):
                 del loader.exec_module
             execute(module)
-            start(folder)
+            start(folder, options)
 
         loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
 
-def start(folder: str) -> None:
-    """Attach the recorder to torch. A fault of ours is told in one line and the training goes on."""
+def start(folder: str, options: dict[str, Any] | None = None) -> Any:
+    """Attach the recorder to torch, once, and return it. A fault of ours is told in one line; the training goes on."""
     global _recorder
+    if _recorder is not None:
+        return _recorder
     try:
-        module = _load("recorder")
-        _recorder = module.Recorder(folder)
-        _recorder.attach()
-        atexit.register(_recorder.close)
-        os.register_at_fork(after_in_child=_recorder.abandon)
+        module = importlib.import_module(".recorder", __package__)
+        recorder = module.Recorder(folder, options)
+        recorder.attach()
+        atexit.register(recorder.close)
+        os.register_at_fork(after_in_child=recorder.forked)
+        _recorder = recorder
     except Exception as problem:
         print(f"trainwreck: not recording ({type(problem).__name__}: {problem})", file=sys.stderr)
-
-
-def _load(name: str) -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location(f"_trainwreck_{name}", os.path.join(HERE, f"{name}.py"))
-    if spec is None or spec.loader is None:
-        raise ImportError(name)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return _recorder
 
 
 def _excepthook(folder: str) -> Callable[..., None]:

@@ -1,345 +1,306 @@
-"""What is recorded: per optimizer step the loss, learning rate and gradient norms by module; wiring at the start.
+"""The coordinator: the clock of steps, the probes, what is written when; every fault of ours stays here.
 
-Nothing is read from a device outside a flush, except that on the CPU the loss is looked at every step. No module hook
-is used (they would break compiled graphs): gradients are read after backward, modules are found once among the live
-objects, and their mode flags are plain attributes.
+Nothing is read from a device outside a flush; on the CPU losses and gradient norms are looked at every step.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import gc
-import json
-import math
+import importlib
 import os
 import sys
 import time
+import weakref
 from collections.abc import Callable
-from typing import Any, TextIO
+from types import FrameType
+from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-FLUSH_STEPS = 20
-"""Steps between two writes; what a ``kill -9`` can lose at most."""
-MAX_BYTES = 64 << 20
-"""Size of one rank's recording; beyond it every second, then every fourth … step is written."""
-MAX_GROUPS = 24
-"""Modules whose gradient norms are kept apart; deeper ones are summed into these."""
-WIRING_STEPS = 5
-"""Steps after which the wiring is judged: one may be a warm-up, five of a kind are no accident (a judgement)."""
-MAX_FAULTS = 3
-"""Faults of ours after which the recorder is silent for the rest of the run."""
+from . import callers
+from .alarms import Alarm, Alarms
+from .contain import Faults
+from .names import Names
+from .probe import MOMENTS, Backward, Probe, Step
+from .store import MAX_BYTES, Store
+from .watched import Deferred, Watched
 
-Guarded = Callable[..., None]
-
-
-def guarded(method: Callable[..., None]) -> Guarded:
-    """``method`` with every fault of ours contained and counted."""
-
-    @functools.wraps(method)
-    def call(self: Recorder, *arguments: Any) -> None:
-        if self.off:
-            return
-        try:
-            method(self, *arguments)
-        except Exception as problem:
-            self.fault(problem)
-
-    return call
+FLUSH_STEPS, FLUSH_SECONDS, FLUSH_MOST = 20, 0.5, 500
+"""A flush comes after 20 steps and half a second, or 500 steps, or 10 seconds: what a ``kill -9`` can lose at most.
+Half a second keeps the cost of a flush (about 1 ms) under 0.3% for the fastest loops."""
+FLUSH_LATEST = 10.0
+EARLY_STEPS, SAMPLE_STEPS = 5, 20
+"""Steps 1 to 5 and every 20th are sampled: what is too dear for every step."""
+PROBES = (
+    "health:Health",
+    "wiring:Wiring",
+    "frames:Frames",
+    "batches:Batches",
+    "sampling:Sampling",
+    "amp:LossScale",
+    "timing:Timing",
+    "trends:Trends",
+    "capture:Capture",
+)
+"""``module:Class`` of every probe; one that is missing or fails to load is left out and noted."""
 
 
 class Recorder:
-    """The recorder of one process. Attached once; closed at exit; abandoned in forked children."""
+    """The recorder of one process. ``attach`` once; ``close`` at exit; ``forked`` in a forked child.
 
-    def __init__(self, folder: str) -> None:
+    ``step`` is the number of the step under way of the optimizer that steps most, from 1. ``options``: ``max_bytes``
+    (of one rank's numbers), ``every_leaf`` (module outputs at every step), ``on_alarm`` (a shell command), ``stop_on``
+    (``critical`` or ``warning``), ``quiet``.
+    """
+
+    def __init__(self, folder: str, options: dict[str, Any] | None = None) -> None:
         self.folder = folder
+        self.options = options or {}
         self.off = False
-        self._faults = 0
-        self._file: TextIO | None = None
-        self._written = 0
-        self._stride = 1
-        self._pid = os.getpid()
-        self._optimizers: dict[int, _Watched] = {}
+        self.step = 1
+        self.backwards = 0
+        self.faults = Faults()
+        self.names = Names()
+        self.optimizers: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()
+        self.on_alarm: list[Callable[[Alarm], None]] = []
+        self.store = Store(
+            folder,
+            {"torch": str(torch.__version__), "argv": sys.argv, "python": sys.version.split()[0], "cwd": os.getcwd()},
+            int(self.options.get("max_bytes", MAX_BYTES)),
+        )
+        self.alarms = Alarms(
+            self.on_alarm,
+            self._write_alarm,
+            self.faults.add,
+            self.options.get("on_alarm"),
+            self.options.get("stop_on"),
+            bool(self.options.get("quiet")),
+        )
+        self.faults.note = lambda part, text: self.store.event("recorder-fault", f"{part}: {text}", self.step)
+        self.scale: Any = None
+        """The loss scale in the loss whose backward comes next, set by the probe of loss scaling."""
         self._losses: list[Any] = []
-        self._rows: list[dict[str, Any]] = []
-        self._step = 0
-        self._nonfinite_told = False
-        self._last = time.perf_counter()
+        self._open: dict[int, Step] = {}
+        self._deferred: list[tuple[str, dict[str, Any], list[Deferred]]] = []
+        self._flushed = time.monotonic()
+        self._pid = os.getpid()
+        self._count = 0
+        self.probes = self._load_probes()
+        self._calls: dict[str, list[tuple[str, Callable[..., None]]]] = {}
+        self._index()
+
+    # the moments
 
     def attach(self) -> None:
-        """Listen to every optimizer of the process and to every backward."""
+        """Listen to every backward and every optimizer of the process."""
+        for probe in self.probes:
+            self._contained(probe.name, probe.attach)
+        callers.watch_backward(self._backward)
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
-        backward = torch.Tensor.backward
-        seen = self._saw_loss
 
-        @functools.wraps(backward)
-        def observed(tensor: Any, *arguments: Any, **options: Any) -> Any:
-            seen(tensor)
-            return backward(tensor, *arguments, **options)
-
-        torch.Tensor.backward = observed
-
-    def abandon(self) -> None:
-        """In a forked child (a loader's worker): write nothing, not even at exit."""
-        self.off = True
-        self._file = None
-
-    def fault(self, problem: Exception) -> None:
-        """Note a fault of ours; after a few of them be silent."""
-        self._faults += 1
-        with contextlib.suppress(Exception):
-            self._note("recorder-fault", f"{type(problem).__name__}: {problem}")
-        if self._faults >= MAX_FAULTS:
-            self.off = True
-            print(f"trainwreck: recording stopped ({type(problem).__name__}: {problem})", file=sys.stderr)
-
-    @guarded
-    def _saw_loss(self, tensor: Any) -> None:
-        if tensor.numel() == 1 and len(self._losses) < 256:
-            self._losses.append(tensor.detach())
-
-    @guarded
-    def _before(self, optimizer: Any, arguments: Any, options: Any) -> None:
-        watched = self._optimizers.get(id(optimizer))
-        if watched is None:
-            self._find_names()
-            watched = _Watched(optimizer, len(self._optimizers), self._names)
-            self._optimizers[id(optimizer)] = watched
-        row: dict[str, Any] = {"step": watched.steps + 1}
-        if watched.index:
-            row["optimizer"] = watched.index
-        if self._losses:
-            row["loss"], row["backwards"] = _mean(self._losses), len(self._losses)
-            self._losses = []
-        row["lr"] = watched.rate()
-        row["norms"] = watched.norms()
-        watched.wiring(self)
-        self._rows.append(row)
-        if not self._nonfinite_told and _on_cpu(row.get("loss")) and not math.isfinite(float(row["loss"])):
-            self._nonfinite_told = True
-            self._flush()
-
-    @guarded
-    def _after(self, optimizer: Any, arguments: Any, options: Any) -> None:
-        watched = self._optimizers.get(id(optimizer))
-        if watched is None or not self._rows:
+    def _backward(self, tensor: Any, caller: FrameType | None) -> None:
+        """``tensor.backward`` has been asked for."""
+        if self.off or callers.modes_active():
             return
-        watched.steps += 1
-        if self._losses:
-            # A closure ran backward within the step: its first loss is the one at the old weights.
-            row = self._rows[-1]
-            row.setdefault("loss", self._losses[0])
-            row.setdefault("backwards", len(self._losses))
-            row["norms"] = row.get("norms") or watched.norms()
-            self._losses = []
-        watched.moved(self)
-        now = time.perf_counter()
-        self._rows[-1]["seconds"] = round(now - self._last, 6)
-        self._last = now
-        if len(self._rows) >= FLUSH_STEPS:
-            self._flush()
+        self.backwards += 1
+        scale, self.scale = self.scale, None
+        moment = Backward(tensor, callers.user_frame(caller), self.backwards, self.step, self.sampled(self.step), scale)
+        self._contained("loss", self._keep_loss, tensor, scale)
+        self._tell("backward", moment)
 
-    def _find_names(self) -> None:
-        """Names of all parameters of all modules alive, by identity: ``ClassName.path.to.weight``."""
-        # Asked of the type: isinstance would wake lazy objects, which may warn or import.
-        modules = [m for m in gc.get_objects() if issubclass(type(m), torch.nn.Module)]
-        inner = {id(c) for m in modules for c in m.children()}
-        roots = [m for m in modules if id(m) not in inner and not isinstance(m, torch.nn.modules.loss._Loss)]
-        self._names: dict[int, str] = {}
-        self._roots = [r for r in roots if any(True for _ in r.parameters())]
-        for root in self._roots:
-            for name, parameter in root.named_parameters():
-                self._names.setdefault(id(parameter), f"{type(root).__name__}.{name}")
+    def _keep_loss(self, tensor: Any, scale: Any) -> None:
+        if tensor.numel() == 1 and len(self._losses) < 4096:
+            with torch.no_grad():
+                value = tensor.detach().reshape(())
+                # A copy: ``loss /= k`` after the backward would change what a reference shows.
+                value = float(value) if value.device.type == "cpu" else value.clone()
+                self._losses.append(value if scale is None else value / scale)
 
-    def roots(self) -> list[Any]:
-        """The outermost modules that hold parameters, as found at the first step of the last new optimizer."""
-        return self._roots
+    def _before(self, optimizer: Any, _: Any, __: Any) -> None:
+        if self.off or callers.modes_active():
+            return
+        try:
+            watched = self.optimizers.get(optimizer)
+            if watched is None:
+                watched = self.optimizers[optimizer] = Watched(optimizer, self._count, self.names)
+                self._count += 1
+            watched.refresh(self.names)
+            number = watched.steps + 1
+            self.step = max(self.step, number)
+            losses, self._losses = self._losses, []
+            step = Step(optimizer, watched, number, self.sampled(number), {"step": number}, losses)
+            self._open[id(optimizer)] = step
+        except Exception as problem:
+            self._fault("steps", problem)
+            return
+        self._tell("before_step", step)
 
-    def held(self) -> set[int]:
-        """Identities of all parameters that some optimizer holds."""
-        return {id(p) for w in self._optimizers.values() for p in w.parameters}
+    def _after(self, optimizer: Any, _: Any, __: Any) -> None:
+        step = self._open.pop(id(optimizer), None)
+        if self.off or step is None:
+            return
+        step.watched.steps = step.number
+        if self._losses and not step.losses:
+            step.losses, self._losses = self._losses, []  # a closure ran backward within the step
+        self._tell("after_step", step)
+        self._contained("steps", self._finish, step)
+        if step.number == self.step:
+            self.step += 1
+        if self.alarms.stopping is not None:
+            callers.interrupt()
 
-    def event(self, kind: str, text: str, module: str | None, step: int) -> None:
-        """Write an event: something about the wiring that a reader should know."""
-        self._flush()
-        self._write({"event": kind, "text": text, "module": module, "step": step})
+    def _finish(self, step: Step) -> None:
+        row = step.row
+        if step.losses:
+            row["loss"], row["backwards"] = _mean(step.losses), len(step.losses)
+        prefix = step.watched.prefix
+        table = prefix.rstrip("/") or "steps"
+        self._deferred.append((table, row, step.deferred))
+        waiting, since = len(self._deferred), time.monotonic() - self._flushed
+        if (waiting >= FLUSH_STEPS and since >= FLUSH_SECONDS) or waiting >= FLUSH_MOST or since >= FLUSH_LATEST:
+            self.flush()
 
-    def _note(self, kind: str, text: str) -> None:
-        self._write({"event": kind, "text": text, "module": None, "step": self._step})
+    # what probes may ask and say
 
-    @guarded
-    def _flush_guarded(self) -> None:
-        self._flush()
+    def sampled(self, step: int) -> bool:
+        """True for the steps at which dearer things are looked at."""
+        return step <= EARLY_STEPS or step % SAMPLE_STEPS == 0
 
-    def _flush(self) -> None:
-        rows, self._rows = self._rows, []
-        for row in rows:
-            self._step = max(self._step, row["step"])
-            if row["step"] % self._stride and row["step"] > 100:
-                continue
-            self._write(_plain(row))
-        if self._file is not None:
-            self._file.flush()
+    def event(self, kind: str, text: str, module: str | None = None, **facts: Any) -> None:
+        """Write an event: something that a reader should know. ``facts``: value, path, line, … as plain JSON."""
+        self.store.event(kind, text, facts.pop("step", self.step), module=module, **facts)
 
-    def _write(self, row: dict[str, Any]) -> None:
-        if self._file is None:
-            os.makedirs(self.folder, exist_ok=True)
-            rank = os.environ.get("RANK", "0")
-            self._file = open(os.path.join(self.folder, f"rank{rank}.jsonl"), "a", encoding="utf-8")  # noqa: SIM115
-            head = {"trainwreck_recording": 1, "rank": int(rank), "torch": torch.__version__, "argv": sys.argv}
-            self._file.write(json.dumps(head) + "\n")
-        line = json.dumps(row) + "\n"
-        self._written += len(line)
-        if self._written > MAX_BYTES:
-            self._written = self._written // 2
-            self._stride *= 2
-        self._file.write(line)
+    def alarm(self, alarm: Alarm) -> None:
+        """Raise ``alarm`` once: event, one line on standard error, callbacks."""
+        self.alarms.raise_(alarm)
+
+    def row(self, table: str, values: dict[str, Any]) -> None:
+        """Keep one row of a table of its own (``values`` needs ``step``); tensors in it are read at the next flush."""
+        self._deferred.append((table, dict(values), []))
+
+    def flush(self) -> None:
+        """Read what is unread, in one transfer a device, and write it."""
+        self._tell("flush")
+        self._contained("writing", self._write)
 
     def close(self) -> None:
-        """Write what is left. Called at exit; does nothing in a forked child."""
-        if os.getpid() != self._pid or self.off:
+        """Write what is left. Does nothing in a forked child that recorded nothing of its own."""
+        if self.off or os.getpid() != self._pid:
             return
-        self._flush_guarded()
-        with contextlib.suppress(Exception):
-            self._write({"event": "ended", "text": "the process ended by itself", "module": None, "step": self._step})
-            if self._file is not None:
-                self._file.close()
+        self._tell("close")
+        self.flush()
+        if self.store.base is not None:
+            self._contained("events", self.event, "ended", "the process ended by itself")
+        self.store.close()
         self.off = True
 
+    def forked(self) -> None:
+        """In a forked child: it is a recorder of its own, and silent unless the child takes optimizer steps."""
+        self._pid = os.getpid()
+        self.store.forget()
+        self._deferred.clear()
+        self._losses.clear()
+        self._open.clear()
+        self.optimizers.clear()
+        self._count, self.step, self.backwards = 0, 1, 0
 
-class _Watched:
-    """One optimizer: its parameters by module, and what its wiring looked like in the first steps."""
+    # below the surface
 
-    def __init__(self, optimizer: Any, index: int, names: dict[int, str]) -> None:
-        self.optimizer = optimizer
-        self.index = index
-        self.steps = 0
-        self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
-        self.names = [names.get(id(p), f"parameter {i}") for i, p in enumerate(self.parameters)]
-        self.groups = _groups(self.names)
-        self.without_grad = [0] * len(self.parameters)
-        self.in_eval = 0
-        self.still = 0
-        self._sample: list[Any] = []
-
-    def rate(self) -> float | None:
-        """Learning rate of the first group, a number where it is one."""
-        rate = self.optimizer.param_groups[0].get("lr")
-        return float(rate) if isinstance(rate, (int, float)) else (float(rate) if _on_cpu(rate) else None)
-
-    def norms(self) -> dict[str, Any]:
-        """For each module the gradients' norm, as tensors that nobody has read yet."""
-        found: dict[str, Any] = {}
-        gradients = [p.grad for p in self.parameters]
-        for i, gradient in enumerate(gradients):
-            self.without_grad[i] += gradient is None
-        with torch.no_grad():
-            for name, members in self.groups.items():
-                present = [
-                    g.detach()
-                    for i in members
-                    if (g := gradients[i]) is not None and not g.is_sparse and g.layout == torch.strided
-                ]
-                if present:
-                    found[name] = torch.stack([n.float() for n in torch._foreach_norm(present)]).norm()
+    def _load_probes(self) -> list[Probe]:
+        found: list[Probe] = []
+        for name in PROBES:
+            module, _, cls = name.partition(":")
+            try:
+                found.append(getattr(importlib.import_module(f".{module}", __package__), cls)(self))
+            except ModuleNotFoundError as problem:
+                if not str(problem.name).endswith(f".{module}"):
+                    self.faults.add(module, problem)
+            except Exception as problem:
+                self.faults.add(module, problem)
         return found
 
-    def wiring(self, recorder: Recorder) -> None:
-        """In the first steps: who gets no gradient, who is in no optimizer, who is in evaluation mode."""
-        if self.steps < WIRING_STEPS:
-            if self.steps < 2:
-                self._sample = [
-                    (p, p.detach().flatten()[:64].clone()) for p in self.parameters[:8] + self.parameters[-8:]
-                ]
-            modes = [m for r in recorder.roots() for m in r.modules() if _has_modes(m)]
-            self.in_eval += bool(modes) and not any(m.training for m in modes)
+    def _index(self) -> None:
+        """For each moment the probes that need it."""
+        for moment in MOMENTS:
+            self._calls[moment] = [
+                (p.name, getattr(p, moment))
+                for p in self.probes
+                if getattr(type(p), moment) is not getattr(Probe, moment)
+            ]
+
+    def _tell(self, moment: str, *arguments: Any) -> None:
+        off = self.faults.off
+        with torch.no_grad():
+            for name, call in self._calls[moment]:
+                if name in off:
+                    continue
+                try:
+                    call(*arguments)
+                except Exception as problem:
+                    self._fault(name, problem)
+
+    def _contained(self, part: str, call: Callable[..., None], *arguments: Any) -> None:
+        if part in self.faults.off:
             return
-        if self.steps == WIRING_STEPS:
-            self._judge(recorder)
-        elif self.steps % 16 == 0 and self.in_eval >= 0:
-            self._mode_flip(recorder)
+        try:
+            call(*arguments)
+        except Exception as problem:
+            self._fault(part, problem)
 
-    def _judge(self, recorder: Recorder) -> None:
-        dead = [n for n, c in zip(self.names, self.without_grad, strict=True) if c >= WIRING_STEPS]
-        if dead and len(dead) == len(self.names):
-            recorder.event("live-no-gradient-at-all", "no parameter of the optimizer gets a gradient", None, self.steps)
-        elif dead:
-            text = f"{len(dead)} of {len(self.names)} parameters get no gradient: {', '.join(dead[:4])}"
-            recorder.event("live-no-gradient", text, dead[0], self.steps)
-        held = recorder.held()
-        for root in recorder.roots():
-            mine = [(n, p) for n, p in root.named_parameters() if p.requires_grad]
-            left = [n for n, p in mine if id(p) not in held]
-            got = [n for n, p in mine if id(p) not in held and p.grad is not None]
-            # Most of the model left out is a choice (a linear probe); a minority was forgotten.
-            if got and 2 * len(left) < len(mine):
-                text = f"{len(left)} of {len(mine)} trainable parameters are in no optimizer: {', '.join(left[:4])}"
-                recorder.event("live-not-in-optimizer", text, f"{type(root).__name__}.{left[0]}", self.steps)
-        if self.in_eval >= WIRING_STEPS:
-            text = "dropout and batch norm are in evaluation mode while the optimizer steps"
-            recorder.event("live-eval-mode-in-training", text, None, self.steps)
-            self.in_eval = -1
+    def _fault(self, part: str, problem: Exception) -> None:
+        self.faults.add(part, problem)
 
-    def _mode_flip(self, recorder: Recorder) -> None:
-        modes = [m for r in recorder.roots() for m in r.modules() if _has_modes(m)]
-        trained = [m for m in modes if any(id(p) in recorder.held() for p in m.parameters())] or modes
-        self.in_eval = self.in_eval + 1 if trained and not any(m.training for m in trained) else 0
-        if self.in_eval >= 2:
-            text = (
-                f"from about step {self.steps} on dropout and batch norm are in evaluation mode while training goes on"
-            )
-            recorder.event("live-eval-mode-in-training", text, None, self.steps)
-            self.in_eval = -1
+    def _write(self) -> None:
+        rows, self._deferred = self._deferred, []
+        self._flushed = time.monotonic()
+        for table, row in read(rows):
+            self.store.row(table, row)
+        self.store.flush()
 
-    def moved(self, recorder: Recorder) -> None:
-        """After the first two steps: did any of the sampled weights change?"""
-        if self.steps > 2 or not self._sample:
-            return
-        same = all(torch.equal(p.detach().flatten()[:64], old) for p, old in self._sample)
-        self.still += same
-        if self.still >= 2 and (self.rate() or 0.0) > 0.0:
-            recorder.event("live-step-changes-nothing", "the optimizer's steps change no weight", None, self.steps)
-        if self.steps == 2:
-            self._sample = []
+    def _write_alarm(self, alarm: Alarm) -> None:
+        frame = alarm.frame
+        place = callers.place(frame)
+        self.store.event(
+            f"alarm-{alarm.kind}",
+            alarm.text,
+            alarm.step,
+            level=alarm.level,
+            module=alarm.module,
+            value=str(alarm.value) if alarm.value is not None else None,
+            predicts=alarm.predicts or None,
+            advice=alarm.advice or None,
+            path=place[0] if place else None,
+            line=place[1] if place else None,
+        )
+        self.flush()
 
 
-def _has_modes(module: Any) -> bool:
-    return isinstance(module, (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase))
+def read(rows: list[tuple[str, dict[str, Any], list[Deferred]]]) -> list[tuple[str, dict[str, float]]]:
+    """The rows with every tensor read, in one transfer for each device and kind of tensor."""
+    waiting: dict[Any, list[Any]] = {}
+    for _, row, deferred in rows:
+        for value in [*row.values(), *(tensor for tensor, _ in deferred)]:
+            if isinstance(value, torch.Tensor):
+                waiting.setdefault(value.device, []).append(value.detach().flatten().float())
+    numbers = {device: iter(torch.cat(parts).tolist()) for device, parts in waiting.items()}
+    done: list[tuple[str, dict[str, float]]] = []
+    for table, row, deferred in rows:
+        plain: dict[str, float] = {}
+        for name, value in row.items():
+            if isinstance(value, torch.Tensor):
+                plain[name] = next(numbers[value.device])
+            elif value is not None:
+                plain[name] = float(value)
+        for tensor, columns in deferred:
+            plain.update(columns([next(numbers[tensor.device]) for _ in range(tensor.numel())]))
+        done.append((table, plain))
+    return done
 
 
 def _mean(losses: list[Any]) -> Any:
-    """The mean over the micro-batches of one step, on their device."""
-    return losses[0] if len(losses) == 1 else torch.stack([x.reshape(()).float() for x in losses]).mean()
-
-
-def _on_cpu(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and value.device.type == "cpu"
-
-
-def _groups(names: list[str]) -> dict[str, list[int]]:
-    """Parameters by module, at the depth that gives at most ``MAX_GROUPS`` modules."""
-    for depth in range(8, 0, -1):
-        groups: dict[str, list[int]] = {}
-        for i, name in enumerate(names):
-            parts = name.split(".")
-            groups.setdefault(".".join(parts[: max(1, min(depth, len(parts) - 1))]), []).append(i)
-        if len(groups) <= MAX_GROUPS:
-            return groups
-    return {"all": list(range(len(names)))}
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its tensors read, one transfer for all of them."""
-    norms = row.pop("norms", {})
-    tensors = [*([row["loss"]] if isinstance(row.get("loss"), torch.Tensor) else []), *norms.values()]
-    if tensors:
-        device = tensors[0].device
-        values = torch.stack([t.detach().reshape(()).float().to(device) for t in tensors]).tolist()
-        if isinstance(row.get("loss"), torch.Tensor):
-            row["loss"] = values.pop(0)
-        row["grad_norm"] = math.sqrt(sum(v * v for v in values)) if values else None
-        row["grad_norms"] = dict(zip(norms, values, strict=True))
-    return {k: v for k, v in row.items() if v is not None}
+    """The mean over the micro-batches of one step; a tensor if one of them is unread."""
+    if any(isinstance(x, torch.Tensor) for x in losses):
+        device = next(x.device for x in losses if isinstance(x, torch.Tensor))
+        return torch.stack([torch.as_tensor(x, device=device).float() for x in losses]).mean()
+    return sum(losses) / len(losses)

@@ -1,29 +1,46 @@
-"""Our own recordings: one JSON object a line, first a head, then steps and events (see record/inside/recorder.py)."""
+"""Our own recordings: events as JSON lines (``rank0.jsonl``), and numbers in blocks beside them (``rank0.twr``).
+
+The layout is told in record/inside/store.py. What a kill has torn is left out; the rest stands.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+import struct
+import zlib
+from array import array
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 from trainwreck.core.evidence import Where
 from trainwreck.core.run import Event, Outcome, Run
-from trainwreck.core.source import Source
+from trainwreck.core.source import RECORDING_MAGIC, Source
 from trainwreck.runs.build import SeriesBuilder, number
 
 FORMAT = "trainwreck-recording"
 ORDER = 1
 STRUCTURED = True
+BLOCK = b"\x93TWB"
+PREFIX = struct.Struct("<III")
+MISSING_BITS = 0x7FF8_0000_5452_574B
+MAX_BLOCK = 256 << 20
+"""Bytes of one block; more is no recording of ours."""
 
 
 def sniff(source: Source) -> bool:
-    return source.head.startswith(b'{"trainwreck_recording":')
+    return source.head.startswith((b'{"trainwreck_recording":', RECORDING_MAGIC))
 
 
 def read(source: Source) -> list[Run]:
-    """One run. A last line that was cut by a kill is left out; the rest stands."""
-    builder = SeriesBuilder(source.name)
+    """One run: the series of a file of numbers, or the events of a file of lines."""
+    return [_numbers(source) if source.head.startswith(RECORDING_MAGIC) else _events(source)]
+
+
+def _events(source: Source) -> Run:
     events: list[Event] = []
     outcome: Outcome = "killed"
+    ranks: list[int] = []
     for line in source.lines():
         try:
             row = json.loads(line.text)
@@ -31,26 +48,93 @@ def read(source: Source) -> list[Run]:
             continue
         if not isinstance(row, dict):
             continue
-        if "event" in row:
-            where = Where(
-                "tensor", path=source.name, line=line.number, step=number(row.get("step")), module=row.get("module")
+        if "trainwreck_recording" in row and isinstance(row.get("rank"), int):
+            ranks.append(row["rank"])
+        if "event" not in row:
+            continue
+        module, path = row.get("module"), row.get("path")
+        where = Where(
+            "code" if isinstance(path, str) else "tensor",
+            path=path if isinstance(path, str) else source.name,
+            line=row["line"] if isinstance(path, str) and isinstance(row.get("line"), int) else None,
+            step=number(row.get("step")),
+            module=module if isinstance(module, str) else None,
+        )
+        facts = {k: v for k, v in row.items() if k not in ("event", "text", "step", "module", "path", "line")}
+        events.append(Event(str(row["event"]), str(row.get("text", "")), where, facts or None))
+        outcome = "completed" if row["event"] == "ended" else outcome
+    return Run(source.name, FORMAT, {}, events=events, outcome=outcome, files=(source.name,), ranks=ranks)
+
+
+def _numbers(source: Source) -> Run:
+    builder = SeriesBuilder(source.name, numbered=False)
+    with source.open() as stream:
+        for facts, columns in _blocks(stream):
+            _add(builder, facts, columns)
+    return Run(source.name, FORMAT, builder.series(), files=(source.name,))
+
+
+def _add(builder: SeriesBuilder, facts: dict[str, Any], columns: list[array[float]]) -> None:
+    """The columns of one block as points of series: ``loss``, ``optimizer1/loss``, ``frames/…``."""
+    names = facts["columns"]
+    if "step" not in names:
+        return
+    table = str(facts["table"])
+    prefix = "" if table == "steps" else f"{table}/"
+    steps = columns[names.index("step")]
+    for name, values in zip(names, columns, strict=True):
+        if name == "step":
+            continue
+        bits = array("Q", values.tobytes())
+        kept = [i for i, b in enumerate(bits) if b != MISSING_BITS and math.isfinite(steps[i])]
+        if kept:
+            places = array("q", [0]) * len(kept)
+            builder.extend(
+                prefix + str(name), array("d", [steps[i] for i in kept]), array("d", [values[i] for i in kept]), places
             )
-            events.append(Event(str(row["event"]), str(row.get("text", "")), where))
-            outcome = "completed" if row["event"] == "ended" else outcome
-        elif (step := number(row.get("step"))) is not None:
-            _add(builder, step, row, line.number)
-    return [Run(source.name, FORMAT, builder.series(), events=events, outcome=outcome, files=(source.name,))]
 
 
-def _add(builder: SeriesBuilder, step: float, row: dict[str, Any], line: int) -> None:
-    prefix = f"optimizer{row['optimizer']}/" if row.get("optimizer") else ""
-    for name in ("loss", "lr", "grad_norm"):
-        value = number(row.get(name))
-        if value is not None:
-            builder.add(prefix + name, step, value, line)
-    norms = row.get("grad_norms")
-    if isinstance(norms, dict) and len(norms) > 1:
-        for module, value in norms.items():
-            parsed = number(value)
-            if parsed is not None:
-                builder.add(f"{prefix}grad_norm/{module}", step, parsed, line)
+def _blocks(stream: BinaryIO) -> Iterator[tuple[dict[str, Any], list[array[float]]]]:
+    """The whole blocks in order; after a damaged one the search goes on at the next mark."""
+    stream.read(len(RECORDING_MAGIC))
+    held = b""
+    while True:
+        held += stream.read(1 << 20)
+        start = held.find(BLOCK)
+        if start < 0:
+            more = stream.read(1 << 20)
+            if not more:
+                return
+            held = held[-len(BLOCK) :] + more
+            continue
+        held = held[start:]
+        size = len(BLOCK) + PREFIX.size
+        if len(held) < size:
+            held += stream.read(1 << 20)
+            if len(held) < size:
+                return
+        header_length, body_length, crc = PREFIX.unpack(held[len(BLOCK) : size])
+        end = size + header_length + body_length
+        if end <= MAX_BLOCK and len(held) < end:
+            held += stream.read(end - len(held) + (1 << 20))
+        block = _decoded(held[size : size + header_length], held[size + header_length : end], crc)
+        if block is None or len(held) < end:
+            held = held[len(BLOCK) :]
+            continue
+        yield block
+        held = held[end:]
+
+
+def _decoded(header: bytes, body: bytes, crc: int) -> tuple[dict[str, Any], list[array[float]]] | None:
+    if zlib.crc32(body, zlib.crc32(header)) != crc:
+        return None
+    try:
+        facts = json.loads(header)
+        rows, names = facts["rows"], facts["columns"]
+        data = zlib.decompressobj().decompress(body, MAX_BLOCK)
+        cells = array("d", data[: len(data) // 8 * 8])
+    except (ValueError, KeyError, TypeError, zlib.error):
+        return None
+    if not isinstance(rows, int) or not isinstance(names, list) or rows < 1 or len(cells) != rows * len(names):
+        return None
+    return facts, [cells[i : i + rows] for i in range(0, len(cells), rows)]

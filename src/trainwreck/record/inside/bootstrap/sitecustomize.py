@@ -25,21 +25,25 @@ def _restore_path() -> None:
 
 
 def _start() -> None:
-    import importlib.util
+    import importlib
+    import types
 
-    folder = os.environ.get("TRAINWRECK_RECORD")
+    folder, options = os.environ.get("TRAINWRECK_RECORD"), os.environ.get("TRAINWRECK_OPTIONS")
     if not os.environ.get("TRAINWRECK_CHILDREN"):
         os.environ.pop("TRAINWRECK_RECORD", None)
+        os.environ.pop("TRAINWRECK_OPTIONS", None)
     if not folder:
         return
-    path = os.path.join(os.path.dirname(_here), "hooks.py")
-    spec = importlib.util.spec_from_file_location("_trainwreck_hooks", path)
-    if spec is None or spec.loader is None:
-        return
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["_trainwreck_hooks"] = module
-    spec.loader.exec_module(module)
-    module.install(folder)
+    package = types.ModuleType("_trainwreck_inside")
+    package.__path__ = [os.path.dirname(_here)]
+    sys.modules["_trainwreck_inside"] = package
+    hooks = importlib.import_module("_trainwreck_inside.hooks")
+    if options:
+        import json
+
+        hooks.install(folder, json.loads(options))
+    else:
+        hooks.install(folder)
 
 
 try:

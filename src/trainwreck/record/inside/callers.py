@@ -1,0 +1,102 @@
+"""Who called: the user's frame, and how backward is noticed without a frame of ours in the user's traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import sysconfig
+from collections.abc import Callable
+from types import FrameType, MethodType
+from typing import Any
+
+import torch
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+_LIBRARIES = tuple(
+    os.path.abspath(path) + os.sep
+    for path in (*(sysconfig.get_path(n) for n in ("stdlib", "platstdlib", "purelib", "platlib")), HERE)
+    if path
+)
+MAX_DEPTH = 60
+
+Seen = Callable[[Any, FrameType | None], None]
+
+
+class OnAccess:
+    """Stands in a class for one of its methods: whoever asks an instance for it is told about, then gets the method.
+
+    The call itself goes straight to the original, so an exception in it shows no frame of ours. Asking without calling
+    counts as well, which nobody does in a loop. ``told`` must not raise.
+    """
+
+    def __init__(self, original: Any, told: Seen) -> None:
+        self.original, self.told = original, told
+        self.__doc__ = getattr(original, "__doc__", None)
+        self.__wrapped__ = original
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self.original.__get__(None, owner)
+        self.told(instance, sys._getframe(1))
+        return MethodType(self.original, instance)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self.original(*arguments, **options)
+
+
+def watch(owner: type, name: str, told: Seen) -> None:
+    """Tell of every access to the method ``name`` of instances of ``owner``; what ``told`` raises is dropped."""
+
+    def contained(instance: Any, frame: FrameType | None) -> None:
+        try:
+            told(instance, frame)
+        except Exception:
+            return
+
+    setattr(owner, name, OnAccess(owner.__dict__[name], contained))
+
+
+def watch_backward(told: Seen) -> None:
+    """Tell of every ``loss.backward()`` before it runs."""
+    watch(torch.Tensor, "backward", told)
+
+
+def is_users(filename: str) -> bool:
+    """True for code that is neither Python's, nor an installed package's, nor ours."""
+    return not filename.startswith(_LIBRARIES) and not filename.startswith("<frozen")
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame of the user's own code from ``frame`` outwards; without one, the innermost not of torch."""
+    other = None
+    for _ in range(MAX_DEPTH):
+        if frame is None:
+            break
+        name = frame.f_code.co_filename
+        if is_users(name):
+            return frame
+        if other is None and f"{os.sep}torch{os.sep}" not in name and not name.startswith(HERE):
+            other = frame
+        frame = frame.f_back
+    return other
+
+
+def place(frame: FrameType | None) -> tuple[str, int] | None:
+    """(path, line) at which ``frame`` stands; the path relative to the working directory where it lies below it."""
+    if frame is None:
+        return None
+    path = frame.f_code.co_filename
+    here = os.getcwd() + os.sep
+    path = os.path.abspath(path)
+    return (path[len(here) :] if path.startswith(here) else path), frame.f_lineno
+
+
+def modes_active() -> bool:
+    """True while the user has a dispatch mode on (counting operators, faking tensors): ours must not be among them."""
+    return bool(torch._C._len_torch_dispatch_stack())
+
+
+def interrupt() -> None:
+    """End the program as Ctrl-C would, once the recorder has written what it knows (``--stop-on``)."""
+    signal.raise_signal(signal.SIGINT)

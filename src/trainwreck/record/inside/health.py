@@ -1,0 +1,127 @@
+"""Are loss, gradients and weights finite, and how large are gradients and updates: every step, on the CPU at once."""
+
+from __future__ import annotations
+
+import math
+from types import FrameType
+from typing import Any
+
+import torch
+
+from . import alarms
+from .alarms import Alarm
+from .probe import Backward, Probe, Step
+from .watched import Watched, dense, foreach_norms
+
+WEIGHTS_PER_STEP = 1 << 16
+"""Elements of the weights whose finiteness is looked at after each step on the CPU (about 10 µs); larger models are
+gone through part by part, and as a whole at sampled steps."""
+
+
+class Health(Probe):
+    """Norms by module in every row, and the alarms for what is not finite."""
+
+    name = "gradient norms"
+
+    def backward(self, moment: Backward) -> None:
+        """The loss, before its backward: a CPU loss is looked at now, a device's at the flush."""
+        self._frame = moment.frame
+        loss = moment.loss
+        if loss.device.type != "cpu" or loss.numel() != 1 or not self.recorder.alarms.once(alarms.NONFINITE_LOSS):
+            return
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            self.recorder.alarm(nonfinite_loss(moment.step, value, moment.frame, loss))
+
+    def before_step(self, step: Step) -> None:
+        """Gradient norms by module; the first parameter whose gradient is not finite."""
+        watched = step.watched
+        columns, deferred, bad = watched.gradient_norms()
+        step.row.update(columns)
+        if deferred is not None:
+            step.deferred.append(deferred)
+        if step.sampled:
+            watched.remember()
+        if bad is not None and self.recorder.alarms.once(alarms.NONFINITE_GRADIENT):
+            name, value = bad
+            self.recorder.alarm(
+                Alarm(
+                    alarms.NONFINITE_GRADIENT,
+                    "critical",
+                    step.number,
+                    value,
+                    name,
+                    f"the gradient of {name} is {value}",
+                    "this step will put it into the weights",
+                    "skip the step, or look at the loss terms and the batch of this step",
+                    frame=self._frame,
+                    optimizer=step.optimizer,
+                )
+            )
+
+    def after_step(self, step: Step) -> None:
+        """Update ratios at sampled steps; whether the weights are still finite."""
+        watched = step.watched
+        if not step.losses and step.number == 1 and "grad_norm" not in step.row:
+            return
+        if "grad_norm" not in step.row and not step.deferred and any(p.grad is not None for p in watched.parameters):
+            step.row.update(watched.gradient_norms()[0])  # a closure made them
+        if (moved := watched.moved()) is not None:
+            step.deferred.append(moved)
+        if watched.on_cpu and self.recorder.alarms.once(alarms.NONFINITE_WEIGHTS):
+            self._weights(step)
+
+    def _weights(self, step: Step) -> None:
+        members = turn(step.watched, step.number, step.sampled)
+        norms = foreach_norms([dense(step.watched.parameters[i].detach()) for i in members])
+        if not norms:
+            return
+        values = torch.stack(norms).tolist()
+        if math.isfinite(sum(values)):
+            return
+        place, value = next((i, v) for i, v in zip(members, values, strict=True) if not math.isfinite(v))
+        name = step.watched.names[place]
+        gradient = step.row.get("grad_norm")
+        finite = isinstance(gradient, float) and math.isfinite(gradient)
+        after = "although its gradients are finite" if finite else "after a gradient that was not"
+        self.recorder.alarm(
+            Alarm(
+                alarms.NONFINITE_WEIGHTS,
+                "critical",
+                step.number,
+                value,
+                name,
+                f"{name} is no longer finite {after}",
+                "every later loss will be NaN",
+                "go back to a checkpoint before this step",
+                frame=self._frame,
+                optimizer=step.optimizer,
+            )
+        )
+
+    _frame: FrameType | None = None
+
+
+def turn(watched: Watched, number: int, whole: bool) -> list[int]:
+    """The parameters that are looked at after step ``number``: all of a small model, a part of a large one in turn."""
+    parameters = watched.parameters
+    if whole or watched.numel <= WEIGHTS_PER_STEP:
+        return list(range(len(parameters)))
+    parts = min(len(parameters), watched.numel // WEIGHTS_PER_STEP + 1)
+    return list(range(number % parts, len(parameters), parts))
+
+
+def nonfinite_loss(step: int, value: float, frame: FrameType | None, loss: Any) -> Alarm:
+    """The alarm for a loss that is NaN or infinite."""
+    return Alarm(
+        alarms.NONFINITE_LOSS,
+        "critical",
+        step,
+        value,
+        None,
+        f"the loss is {value}",
+        "its gradients will be NaN and the weights after them",
+        "the step is kept for replay; look at the batch and the terms of the loss",
+        frame=frame,
+        loss=loss,
+    )

@@ -1,0 +1,82 @@
+"""What a probe is: one thing that is watched, told of the moments of a training by the recorder.
+
+A probe overrides the moments that it needs; the recorder calls only those, and contains what goes wrong in them. All
+are called in the user's thread with gradients off. A probe reads nothing from a device outside ``flush`` (on the CPU it
+may), keeps no reference to a user's tensor longer than it says, and draws no random number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
+    from .watched import Deferred, Watched
+
+Row = dict[str, Any]
+"""One step of one optimizer: column name to a number, or to a 0-d tensor that nobody has read yet."""
+
+
+@dataclass(slots=True)
+class Backward:
+    """One call of ``loss.backward()``, before it runs.
+
+    ``frame`` is the code that called it, the innermost frame that is not torch's or another library's where there is
+    one. ``number`` counts backwards from 1, ``step`` is the optimizer step that it works for. ``scale`` is the loss
+    scale in ``loss`` (a number, or a tensor on the device), None without a scaler. Valid during the call only.
+    """
+
+    loss: Any
+    frame: FrameType | None
+    number: int
+    step: int
+    sampled: bool
+    scale: Any = None
+
+
+@dataclass(slots=True)
+class Step:
+    """One call of ``optimizer.step()``: ``number`` from 1 for this optimizer; ``row`` is what will be written of it."""
+
+    optimizer: Any
+    watched: Watched
+    number: int
+    sampled: bool
+    row: Row = field(default_factory=dict)
+    losses: list[Any] = field(default_factory=list)
+    """Losses of the backwards since the last step of any optimizer (empty before a closure has run): numbers on the
+    CPU, unread tensors on a device."""
+    deferred: list[Deferred] = field(default_factory=list)
+    """1-d tensors that are read at the next flush, each with what its numbers become in the row."""
+
+
+class Probe:
+    """Base of all probes. ``name`` says in reports what is no longer recorded when it is switched off."""
+
+    name = "probe"
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def attach(self) -> None:
+        """Once, when torch has just been imported: install what is needed."""
+
+    def backward(self, moment: Backward) -> None:
+        """Before a backward."""
+
+    def before_step(self, step: Step) -> None:
+        """Before an optimizer's step: gradients are complete."""
+
+    def after_step(self, step: Step) -> None:
+        """After it: weights are new. ``step.row`` is written after this."""
+
+    def flush(self) -> None:
+        """Every few steps: the only moment at which a device may be read."""
+
+    def close(self) -> None:
+        """At exit, before the last flush."""
+
+
+MOMENTS = ("backward", "before_step", "after_step", "flush", "close")

@@ -1,0 +1,149 @@
+"""Is everything connected: judged once after the first steps, almost for nothing.
+
+Parameters without gradient or in no optimizer, evaluation mode while training, a step that changes nothing, gradients
+that are never zeroed or thrown away.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+
+from .probe import Backward, Probe, Step
+from .watched import Watched, sample_of
+
+WIRING_STEPS = 5
+"""Steps after which the wiring is judged: one may be a warm-up, five of a kind are no accident (a judgement)."""
+MODE_STEPS = 16
+"""Steps between two looks at the mode flags afterwards."""
+
+
+class _Early:
+    """What the first steps of one optimizer looked like."""
+
+    def __init__(self) -> None:
+        self.in_eval = 0
+        self.still = 0
+        self.kept = 0
+        self.looked = 0
+        self.sample: list[tuple[Any, Any]] = []
+        self.gradients: list[tuple[Any, Any]] = []
+        self.mode_told = False
+
+
+class Wiring(Probe):
+    """Judges how model, loss and optimizer are connected."""
+
+    name = "wiring"
+
+    def __init__(self, recorder: Any) -> None:
+        super().__init__(recorder)
+        self._early: weakref.WeakKeyDictionary[Any, _Early] = weakref.WeakKeyDictionary()
+        self._fresh = False
+
+    def backward(self, moment: Backward) -> None:
+        """The first backward after a step: are the gradients of that step still there?"""
+        if not self._fresh:
+            return
+        self._fresh = False
+        for early in self._early.values():
+            if early.gradients:
+                early.looked += 1
+                early.kept += all(
+                    p.grad is not None and torch.equal(sample_of(p.grad), old) for p, old in early.gradients
+                )
+                early.gradients = []
+
+    def before_step(self, step: Step) -> None:
+        """In the first steps: sample weights and modes; after five of them judge."""
+        early = self._early.get(step.optimizer)
+        if early is None:
+            early = self._early[step.optimizer] = _Early()
+        watched, number = step.watched, step.number
+        if number <= WIRING_STEPS:
+            if number <= 2:
+                early.sample = [(p, sample_of(p).clone()) for p in ends(watched.parameters)]
+            early.in_eval += in_evaluation(self._modes())
+        if number == WIRING_STEPS:
+            self._judge(watched, early)
+        elif number > WIRING_STEPS and number % MODE_STEPS == 0 and not early.mode_told:
+            self._mode_flip(watched, early)
+
+    def after_step(self, step: Step) -> None:
+        """Did the weights move; what are the gradients now, to see whether they are zeroed before the next backward."""
+        early, watched = self._early.get(step.optimizer), step.watched
+        if early is None:
+            return
+        if step.number <= 2 and early.sample:
+            early.still += all(torch.equal(sample_of(p), old) for p, old in early.sample)
+            if early.still >= 2 and watched.rates().get("lr", 0.0) > 0.0:
+                self._say("live-step-changes-nothing", "the optimizer's steps change no weight", None, step)
+        if step.number == 2:
+            early.sample = []
+        if step.number <= WIRING_STEPS:
+            held = [p for p in ends(watched.parameters) if p.grad is not None and p.grad.layout == torch.strided]
+            early.gradients = [(p, sample_of(p.grad).clone()) for p in held[-4:]]
+            early.gradients = [(p, g) for p, g in early.gradients if g.any()]
+            self._fresh = True
+        if early.looked >= WIRING_STEPS - 1 and early.kept == early.looked and step.number >= WIRING_STEPS:
+            text = "gradients are not zeroed between steps: each step uses the sum of all gradients so far"
+            self._say("live-gradients-never-zeroed", text, None, step)
+            early.looked = early.kept = -1000
+
+    def _say(self, kind: str, text: str, module: str | None, step: Step) -> None:
+        self.recorder.event(kind, text, module, step=step.number)
+
+    def _judge(self, watched: Watched, early: _Early) -> None:
+        recorder, number = self.recorder, WIRING_STEPS
+        dead = [n for n, c in zip(watched.names, watched.without_grad, strict=True) if c >= WIRING_STEPS]
+        if dead and len(dead) == len(watched.names):
+            text = "no parameter of the optimizer gets a gradient"
+            recorder.event("live-no-gradient-at-all", text, None, step=number)
+        elif dead:
+            text = f"{len(dead)} of {len(watched.names)} parameters get no gradient: {', '.join(dead[:4])}"
+            recorder.event("live-no-gradient", text, dead[0], step=number)
+        held = {id(p) for w in recorder.optimizers.values() for p in w.parameters}
+        for root in recorder.names.roots:
+            mine = [(n, p) for n, p in root.named_parameters() if p.requires_grad]
+            left = [n for n, p in mine if id(p) not in held]
+            got = [n for n, p in mine if id(p) not in held and p.grad is not None]
+            # Most of the model left out is a choice (a linear probe); a minority was forgotten.
+            if got and 2 * len(left) < len(mine):
+                text = f"{len(left)} of {len(mine)} trainable parameters are in no optimizer: {', '.join(left[:4])}"
+                recorder.event("live-not-in-optimizer", text, f"{type(root).__name__}.{left[0]}", step=number)
+        if early.in_eval >= WIRING_STEPS:
+            text = "dropout and batch norm are in evaluation mode while the optimizer steps"
+            recorder.event("live-eval-mode-in-training", text, None, step=number)
+            early.mode_told = True
+        early.in_eval = 0
+
+    def _modes(self) -> list[Any]:
+        """Modules whose behaviour depends on the mode, of all models that hold parameters."""
+        return [m for root in self.recorder.names.roots for m in root.modules() if has_modes(m)]
+
+    def _mode_flip(self, watched: Watched, early: _Early) -> None:
+        modes = self._modes()
+        held = {id(p) for w in self.recorder.optimizers.values() for p in w.parameters}
+        trained = [m for m in modes if any(id(p) in held for p in m.parameters())] or modes
+        early.in_eval = early.in_eval + 1 if in_evaluation(trained) else 0
+        if early.in_eval >= 2:
+            text = f"from about step {watched.steps} on dropout and batch norm are in evaluation mode while training"
+            self.recorder.event("live-eval-mode-in-training", text, None, step=watched.steps)
+            early.mode_told = True
+
+
+def ends(parameters: list[Any]) -> list[Any]:
+    """A few parameters from either end: the input's and the output's layers."""
+    return parameters if len(parameters) <= 16 else parameters[:8] + parameters[-8:]
+
+
+def has_modes(module: Any) -> bool:
+    """True for dropout and batch norm."""
+    return isinstance(module, (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase))
+
+
+def in_evaluation(modes: list[Any]) -> bool:
+    """True if there are such modules and none of them is in training mode."""
+    return bool(modes) and not any(m.training for m in modes)
