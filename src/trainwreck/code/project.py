@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from trainwreck.code.bodies import ABSTRACT, UNINDEXED, nodes_of
 from trainwreck.code.calls import WRAPPERS, Call, default_of, enclosing_class, last_name
 from trainwreck.code.scopes import Binding, FunctionNode, Scope, Walked, walk
 from trainwreck.core.program import Problem, Program
 
 MAX_DEPTH = 12
 """Steps of indirection that are followed for one name; more is no chain that a person wrote."""
+UNINDEXED = (ast.Name, ast.Constant, ast.Attribute, ast.expr_context, ast.operator, ast.arg, ast.keyword)
+"""Kinds that are too many to be kept by kind, and seldom asked for."""
+ABSTRACT = frozenset([ast.AST, ast.stmt, ast.expr])
 MAX_CHAIN = 40
 """Names that may wait for the class of the next one (``x = block(x)`` forty times over)."""
 
@@ -32,7 +34,7 @@ class Project:
                 self.walked[path] = walk(module)
             except RecursionError:
                 self.problems.append(Problem(path, "is nested too deeply to be analysed"))
-        self._nodes: dict[Scope, dict[type[ast.AST], list[tuple[int, ast.AST]]]] = {}
+        self._nodes: dict[Scope, dict[type[ast.AST], list[ast.AST]]] = {}
         self._classes: dict[ast.AST, Scope | None] = {}
         self._deep = 0
         self._callers: dict[Scope, list[Call]] = {}
@@ -94,19 +96,20 @@ class Project:
 
     def within(self, scope: Scope, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
         """Nodes of these kinds in the body of ``scope``, without those of functions and classes defined in it."""
+        if any(issubclass(kind, UNINDEXED) or kind in ABSTRACT for kind in kinds):
+            yield from (node for node in scope.nodes if isinstance(node, kinds))
+            return
         table = self._nodes.get(scope)
         if table is None:
             table = self._nodes[scope] = {}
-            for place, node in enumerate(nodes_of(scope)):
+            for node in scope.nodes:
                 if not isinstance(node, UNINDEXED):
-                    table.setdefault(type(node), []).append((place, node))
-        if any(issubclass(kind, UNINDEXED) or kind in ABSTRACT for kind in kinds):
-            yield from (node for node in nodes_of(scope) if isinstance(node, kinds))
-        elif len(kinds) == 1:
-            yield from (node for _, node in table.get(kinds[0], ()))
-        else:
-            found = [item for kind in kinds for item in table.get(kind, ())]
-            yield from (node for _, node in sorted(found, key=lambda item: item[0]))
+                    table.setdefault(type(node), []).append(node)
+        found = [kind for kind in kinds if kind in table]
+        if len(found) == 1:
+            yield from table[found[0]]
+        elif found:
+            yield from (node for node in scope.nodes if type(node) in found)
 
     # ------------------------------------------------------------------ names
     def lookup(self, name: str, scope: Scope) -> list[Binding]:
@@ -193,13 +196,18 @@ class Project:
 
     def _module(self, dotted: str, scope: Scope) -> Scope | None:
         tail = dotted.lstrip(".").replace(".", "/")
-        if not tail:
-            return None
+        found = self._modules.get(tail, ()) if tail else ()
+        return next((top for top in found if top is not scope), None)
+
+    @cached_property
+    def _modules(self) -> Mapping[str, list[Scope]]:
+        """The modules by every end of their path, in the order of the files: ``c``, ``b/c`` and ``a/b/c``."""
+        table: dict[str, list[Scope]] = {}
         for path, walked in self.walked.items():
-            stem = path.removesuffix(".py").removesuffix("/__init__")
-            if (stem == tail or stem.endswith("/" + tail)) and walked.top is not scope:
-                return walked.top
-        return None
+            parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+            for start in range(len(parts)):
+                table.setdefault("/".join(parts[start:]), []).append(walked.top)
+        return table
 
     def _member(self, module: Scope, name: str) -> Scope | None:
         return next((c for c in reversed(module.children) if c.name == name), None)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
 from trainwreck.core.program import Module
 
 ELEMENT = "*"
 """Stands in a path for "any element of it"."""
+MAX_NESTING = 400
+"""Nodes within nodes: Python's own recursion ends near a thousand, and rules take several calls a level."""
 
 Path = tuple[int | str, ...]
 Kind = Literal["assign", "loop", "with", "param", "import", "def", "class", "augment", "append", "except"]
@@ -50,6 +53,8 @@ class Scope:
     returns: list[ast.expr | None] = field(default_factory=list)
     yields: list[ast.expr] = field(default_factory=list)
     children: list[Scope] = field(default_factory=list)
+    nodes: list[ast.AST] = field(default_factory=list)
+    """Every node of the body in the order of the text, functions and classes in it unopened; no shared marks."""
     attributes: dict[str, list[Binding]] = field(default_factory=dict)
     """Of a class: what ``self.x`` was set to, in any method."""
 
@@ -98,87 +103,135 @@ def walk(module: Module) -> Walked:
     """Scopes, bindings, parents and calls of ``module``. Raises RecursionError on absurd nesting."""
     top = Scope("module", module.path, module, module.tree)
     walked = Walked(top, [top], {}, [])
-    _Walk(walked).block(module.tree, top)
+    _Walk(walked).block(module.tree, top, top.nodes)
     return walked
 
 
+_LEAVES = frozenset([ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias, ast.Global, ast.Nonlocal])
+_PLAIN_FIELDS = frozenset("ctx op ops id attr level module type_comment simple is_async conversion asname".split())
+"""Fields that hold no nodes of their own: texts, and the marks (``Load``, ``Add``) that the whole tree shares."""
+
+
+@cache
+def _children(kind: type[ast.AST]) -> Sequence[str]:
+    return tuple(name for name in kind._fields if name not in _PLAIN_FIELDS)
+
+
 class _Walk:
+    """One pass in the order of the text. The table of handlers replaces a chain of tests: most nodes have none."""
+
     def __init__(self, walked: Walked) -> None:
         self.walked = walked
+        self.parents = walked.parents
+        self.handlers: dict[type[ast.AST], Callable[[Any, Scope], None]] = {
+            ast.Call: self._call,
+            ast.Assign: self._assign,
+            ast.AnnAssign: lambda node, scope: self._bind(node.target, node.value, (), node, scope, "assign"),
+            ast.AugAssign: lambda node, scope: self._bind(node.target, node.value, (), node, scope, "augment"),
+            ast.NamedExpr: lambda node, scope: self._bind(node.target, node.value, (), node, scope, "assign"),
+            ast.For: self._loop,
+            ast.AsyncFor: self._loop,
+            ast.comprehension: self._comprehension,
+            ast.With: self._with,
+            ast.AsyncWith: self._with,
+            ast.Import: self._import,
+            ast.ImportFrom: self._import_from,
+            ast.Return: lambda node, scope: scope.returns.append(node.value),
+            ast.Yield: self._yield,
+            ast.YieldFrom: self._yield_from,
+            ast.ExceptHandler: self._except,
+            ast.Lambda: self._lambda,
+        }
 
-    def block(self, node: ast.AST, scope: Scope) -> None:
-        parents = self.walked.parents
-        for child in ast.iter_child_nodes(node):
-            parents[child] = node
-            self.visit(child, scope)
+    def block(self, node: ast.AST, scope: Scope, nodes: list[ast.AST] | None, depth: int = 0) -> None:
+        """Visit the children of ``node``; ``nodes`` takes them down where they belong to the body of ``scope``."""
+        if depth > MAX_NESTING:
+            raise RecursionError
+        for name in _children(type(node)):
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                for child in value:
+                    if isinstance(child, ast.AST):
+                        self.visit(child, node, scope, nodes, depth)
+            elif isinstance(value, ast.AST):
+                self.visit(value, node, scope, nodes, depth)
 
-    def visit(self, node: ast.AST, scope: Scope) -> None:
-        match node:
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self._define(node, scope, "function")
-                return
-            case ast.ClassDef():
-                self._define(node, scope, "class")
-                return
-            case ast.Call():
-                self.walked.calls.append((node, scope))
-                self._append(node, scope)
-            case ast.Assign():
-                for target in node.targets:
-                    self._bind(target, node.value, (), node, scope, "assign")
-            case ast.AnnAssign():
-                self._bind(node.target, node.value, (), node, scope, "assign")
-            case ast.AugAssign():
-                self._bind(node.target, node.value, (), node, scope, "augment")
-            case ast.NamedExpr():
-                self._bind(node.target, node.value, (), node, scope, "assign")
-            case ast.For() | ast.AsyncFor():
-                self._bind(node.target, node.iter, (ELEMENT,), node, scope, "loop")
-            case ast.comprehension():
-                self._bind(node.target, node.iter, (ELEMENT,), node.target, scope, "loop")
-            case ast.With() | ast.AsyncWith():
-                for item in node.items:
-                    if item.optional_vars is not None:
-                        self._bind(item.optional_vars, item.context_expr, (), node, scope, "with")
-            case ast.Import():
-                for alias in node.names:
-                    name = alias.asname or alias.name.split(".")[0]
-                    dotted = alias.name if alias.asname else name
-                    self._add(Binding(name, "import", node, scope, target=dotted))
-            case ast.ImportFrom():
-                base = "." * node.level + (node.module or "")
-                for alias in node.names:
-                    dotted = f"{base}.{alias.name}" if base and not base.endswith(".") else base + alias.name
-                    self._add(Binding(alias.asname or alias.name, "import", node, scope, target=dotted))
-            case ast.Return():
-                scope.returns.append(node.value)
-            case ast.Yield() if node.value is not None:
-                scope.yields.append(node.value)
-            case ast.YieldFrom():
-                scope.yields.append(ast.copy_location(ast.Starred(node.value, ast.Load()), node))
-            case ast.ExceptHandler() if node.name:
-                self._add(Binding(node.name, "except", node, scope))
-            case ast.Lambda():
-                args = node.args
-                for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
-                    self._add(Binding(arg.arg, "param", node, scope))
-        self.block(node, scope)
+    def visit(self, node: ast.AST, parent: ast.AST, scope: Scope, nodes: list[ast.AST] | None, depth: int) -> None:
+        self.parents[node] = parent
+        if nodes is not None:
+            nodes.append(node)
+        kind = type(node)
+        if kind in _LEAVES:
+            return
+        if isinstance(node, FunctionNode | ast.ClassDef):
+            self._define(node, scope, depth)
+            return
+        handler = self.handlers.get(kind)
+        if handler is not None:
+            handler(node, scope)
+        self.block(node, scope, nodes, depth + 1)
 
-    def _define(self, node: FunctionNode | ast.ClassDef, scope: Scope, kind: Literal["function", "class"]) -> None:
+    def _call(self, node: ast.Call, scope: Scope) -> None:
+        self.walked.calls.append((node, scope))
+        self._append(node, scope)
+
+    def _assign(self, node: ast.Assign, scope: Scope) -> None:
+        for target in node.targets:
+            self._bind(target, node.value, (), node, scope, "assign")
+
+    def _loop(self, node: ast.For | ast.AsyncFor, scope: Scope) -> None:
+        self._bind(node.target, node.iter, (ELEMENT,), node, scope, "loop")
+
+    def _comprehension(self, node: ast.comprehension, scope: Scope) -> None:
+        self._bind(node.target, node.iter, (ELEMENT,), node.target, scope, "loop")
+
+    def _with(self, node: ast.With | ast.AsyncWith, scope: Scope) -> None:
+        for item in node.items:
+            if item.optional_vars is not None:
+                self._bind(item.optional_vars, item.context_expr, (), node, scope, "with")
+
+    def _import(self, node: ast.Import, scope: Scope) -> None:
+        for alias in node.names:
+            name = alias.asname or alias.name.split(".")[0]
+            dotted = alias.name if alias.asname else name
+            self._add(Binding(name, "import", node, scope, target=dotted))
+
+    def _import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
+        base = "." * node.level + (node.module or "")
+        for alias in node.names:
+            dotted = f"{base}.{alias.name}" if base and not base.endswith(".") else base + alias.name
+            self._add(Binding(alias.asname or alias.name, "import", node, scope, target=dotted))
+
+    def _yield(self, node: ast.Yield, scope: Scope) -> None:
+        if node.value is not None:
+            scope.yields.append(node.value)
+
+    def _yield_from(self, node: ast.YieldFrom, scope: Scope) -> None:
+        scope.yields.append(ast.copy_location(ast.Starred(node.value, ast.Load()), node))
+
+    def _except(self, node: ast.ExceptHandler, scope: Scope) -> None:
+        if node.name:
+            self._add(Binding(node.name, "except", node, scope))
+
+    def _lambda(self, node: ast.Lambda, scope: Scope) -> None:
+        args = node.args
+        for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
+            self._add(Binding(arg.arg, "param", node, scope))
+
+    def _define(self, node: FunctionNode | ast.ClassDef, scope: Scope, depth: int) -> None:
+        kind: Literal["class", "function"] = "class" if isinstance(node, ast.ClassDef) else "function"
         inner = Scope(kind, node.name, scope.module, node, scope)
         scope.children.append(inner)
         self.walked.scopes.append(inner)
         self._add(Binding(node.name, "def" if kind == "function" else "class", node, scope))
-        if isinstance(node, FunctionNode):
-            for name in inner.params:
-                inner.bindings.setdefault(name, []).append(Binding(name, "param", node, inner))
-        parents = self.walked.parents
-        for name, value in ast.iter_fields(node):
-            items = value if isinstance(value, list) else [value]
-            for child in items:
+        for name in inner.params:
+            inner.bindings.setdefault(name, []).append(Binding(name, "param", node, inner))
+        for name in _children(type(node)):
+            value = getattr(node, name, None)
+            for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    parents[child] = node
-                    self.visit(child, inner if name == "body" else scope)
+                    body = name == "body"
+                    self.visit(child, node, inner if body else scope, inner.nodes if body else None, depth + 1)
 
     def _bind(
         self, target: ast.expr, value: ast.expr | None, path: Path, node: ast.AST, scope: Scope, kind: Kind
