@@ -40,16 +40,17 @@ def _walk(
     if key in seen:
         return
     seen.add(key)
-    onwards = list(_onwards(project, node, scope, path, reshapes)) if depth < MAX_DEPTH else []
-    if not onwards:
+    further = list(onwards(project, node, scope, path, reshapes=reshapes)) if depth < MAX_DEPTH else []
+    if not further:
         found.append((node, scope))
-    for value, where, part in onwards:
+    for value, where, part in further:
         _walk(project, value, where, part, reshapes, depth + 1, found, seen)
 
 
-def _onwards(
-    project: Project, node: ast.expr, scope: Scope, path: Path, reshapes: bool
+def onwards(
+    project: Project, node: ast.expr, scope: Scope, path: Path = (), *, reshapes: bool = True
 ) -> Iterator[tuple[ast.expr, Scope, Path]]:
+    """One step back: the expressions that ``node`` (or its part ``path``) is just another name for."""
     match node:
         case ast.Name():
             bindings = [b for b in project.lookup(node.id, scope) if b.kind != "append"]
@@ -71,6 +72,12 @@ def _onwards(
             yield node.orelse, scope, path
         case ast.NamedExpr() | ast.Await():
             yield node.value, scope, path
+        case ast.Dict() if path and isinstance(path[0], str):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value == path[0]:
+                    yield value, scope, path[1:]
+        case ast.Subscript(slice=ast.Constant(value=str() | int() as key)):
+            yield from onwards(project, node.value, scope, (key, *path), reshapes=reshapes)
         case ast.Subscript() if reshapes and not isinstance(node.slice, ast.Constant):
             yield node.value, scope, path
         case ast.Call():

@@ -12,6 +12,7 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import option_defaults
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Binding, Scope
+from trainwreck.code.tables import entries
 
 MAX_VALUES = 24
 MAX_DEPTH = 10
@@ -92,6 +93,12 @@ def _values(project: Project, node: ast.expr, scope: Scope, depth: int) -> Itera
             if not found and isinstance(node, ast.Attribute):
                 for default, where in option_defaults(project, node, scope):
                     yield from _values(project, default, where, depth + 1)
+                for default, where in entries(project, node.value, node.attr, scope):
+                    yield from _values(project, default, where, depth + 1)
+        case ast.Subscript(slice=ast.Constant(value=str() | int() as key)):
+            for value, where in entries(project, node.value, key, scope):
+                for known in _values(project, value, where, depth + 1):
+                    yield Known(known.value, (*_here(node, scope), *known.proof))
         case ast.UnaryOp(op=ast.USub()):
             for known in _values(project, node.operand, scope, depth + 1):
                 if isinstance(known.value, int | float):
@@ -154,6 +161,8 @@ def _call(project: Project, node: ast.Call, scope: Scope, depth: int) -> Iterato
         for known in _values(project, node.args[0], scope, depth + 1):
             if isinstance(known.value, int | float):
                 yield Known(int(known.value) if name == "int" else float(known.value), known.proof)
+    elif name == "get" and node.args and isinstance(node.func, ast.Attribute):
+        yield from _got(project, node, node.func.value, scope, depth)
     elif name == "field":
         for keyword in node.keywords:
             if keyword.arg == "default":
@@ -164,6 +173,20 @@ def _call(project: Project, node: ast.Call, scope: Scope, depth: int) -> Iterato
             for value in target.returns:
                 if value is not None:
                     yield from _values(project, value, target, depth + 1)
+
+
+def _got(project: Project, node: ast.Call, table: ast.expr, scope: Scope, depth: int) -> Iterator[Known]:
+    """``table.get(key, default)``: what stands under the key, else the default."""
+    key = node.args[0]
+    if not isinstance(key, ast.Constant) or not isinstance(key.value, str | int):
+        return
+    found = False
+    for value, where in entries(project, table, key.value, scope):
+        for known in _values(project, value, where, depth + 1):
+            found = True
+            yield known
+    if not found and len(node.args) > 1:
+        yield from _values(project, node.args[1], scope, depth + 1)
 
 
 def literal(project: Project, node: ast.expr, scope: Scope, depth: int = 0) -> tuple[ast.expr, Scope] | None:
