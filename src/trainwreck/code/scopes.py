@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal
 
 from trainwreck.core.program import Module
@@ -108,13 +107,18 @@ def walk(module: Module) -> Walked:
 
 
 _LEAVES = frozenset([ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue, ast.alias, ast.Global, ast.Nonlocal])
-_PLAIN_FIELDS = frozenset("ctx op ops id attr level module type_comment simple is_async conversion asname".split())
+_PLAIN_FIELDS = frozenset(["ctx", "op", "ops", "id", "attr", "level", "module", "type_comment", "simple", "is_async"])
 """Fields that hold no nodes of their own: texts, and the marks (``Load``, ``Add``) that the whole tree shares."""
 
 
-@cache
+_FIELDS: dict[type[ast.AST], Sequence[str]] = {}
+
+
 def _children(kind: type[ast.AST]) -> Sequence[str]:
-    return tuple(name for name in kind._fields if name not in _PLAIN_FIELDS)
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(name for name in kind._fields if name not in _PLAIN_FIELDS)
+    return found
 
 
 class _Walk:
