@@ -11,8 +11,11 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.arguments import attributes_set
+from trainwreck.code.facts import complete, only, option
+from trainwreck.code.huggingface import arguments_call, loaded_by, model_loads, trainer_calls, trainer_option
 from trainwreck.code.project import Project
-from trainwreck.code.rule import guess
+from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import keyword_place, trainers, training_arguments
 from trainwreck.code.surface import Surface
@@ -27,22 +30,73 @@ SURFACES = (
     r"should provide an encoding|must provide|You have to specify",
 )
 ERROR = "KeyError: 'pixels'"
-BAD = """
+BAD = (
+    """
 from transformers import Trainer, TrainingArguments
 def collate(rows):
     return {"x": [r["pixels"] for r in rows]}  # fails
 def main(model, data):
     args = TrainingArguments(output_dir="out")  # expect
     Trainer(model=model, args=args, train_dataset=data, data_collator=collate).train()
-"""
-GOOD = """
+""",
+    """
+from transformers import AutoModelForImageClassification, Trainer, TrainingArguments
+def collate(rows):
+    images = []
+    for row in rows:
+        images.append(row["image"])
+    return processor(images)
+def main(data):
+    model = AutoModelForImageClassification.from_pretrained("google/vit-base-patch16-224")
+    args = TrainingArguments(output_dir="out")  # expect
+    Trainer(model=model, args=args, train_dataset=data, data_collator=collate).train()
+""",
+    """
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+class Batch:
+    def __call__(self, features):
+        return tok([f["text"] for f in features], padding=True)
+def main(data):
+    model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased")
+    args = TrainingArguments(output_dir="out", remove_unused_columns=True)  # expect
+    Trainer(model=model, args=args, train_dataset=data, data_collator=Batch()).train()
+""",
+)
+GOOD = (
+    """
 from transformers import Trainer, TrainingArguments
 def collate(rows):
     return {"x": [r["pixels"] for r in rows]}  # fails
 def main(model, data):
     args = TrainingArguments(output_dir="out", remove_unused_columns=False)
     Trainer(model=model, args=args, train_dataset=data, data_collator=collate).train()
-"""
+""",
+    """
+from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments
+def plain(rows):
+    return tok.pad([{"input_ids": r["input_ids"], "label": r["label"]} for r in rows])
+def asked(rows):
+    return [r["text"] for r in rows if "text" in r]
+def main(data, own):
+    model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased")
+    args = TrainingArguments(output_dir="out")
+    Trainer(model=model, args=args, train_dataset=data, data_collator=plain)
+    Trainer(model=model, args=args, train_dataset=data, data_collator=asked)
+    Trainer(model=own, args=args, train_dataset=data, data_collator=lambda rows: [r["text"] for r in rows])
+""",
+)
+FORWARD = frozenset(
+    re.findall(
+        r"\w+",
+        """input_ids attention_mask token_type_ids position_ids head_mask inputs_embeds labels label label_ids
+    pixel_values
+    pixel_values_videos pixel_mask image_grid_thw video_grid_thw image_sizes input_features input_values bbox
+    decoder_input_ids decoder_attention_mask decoder_inputs_embeds start_positions end_positions next_sentence_label
+    sentence_order_label mc_labels mc_token_ids bool_masked_pos mask_labels class_labels return_loss entity_ids langs
+    padding_mask global_attention_mask past_values future_values images audio_values""",
+    )
+)
+"""Names that a forward of transformers takes; a column called otherwise is dropped."""
 
 
 def _forwards(project: Project) -> Iterator[tuple[Scope, ast.FunctionDef]]:
@@ -50,6 +104,52 @@ def _forwards(project: Project) -> Iterator[tuple[Scope, ast.FunctionDef]]:
         for node in ast.walk(walked.top.module.tree):
             if isinstance(node, ast.FunctionDef) and node.name == "forward":
                 yield walked.top, node
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    """Collators that read columns which no forward of transformers takes."""
+    if "remove_unused_columns" in attributes_set(project):
+        return
+    for trainer in trainer_calls(project):
+        args, model = arguments_call(project, trainer), trainer_option(project, trainer, "model")
+        given = trainer_option(project, trainer, "data_collator")
+        if args is None or model is None or given is None or not complete(project, args):
+            continue
+        removed = only(project, option(project, args, "remove_unused_columns")) in (None, True)
+        if not removed or args.name not in ("TrainingArguments", "Seq2SeqTrainingArguments"):
+            continue
+        if loaded_by(project, *model, model_loads(project)) is None:
+            continue
+        for name, node, scope in _read(project, *given):
+            if name not in FORWARD:
+                text = f"the collator reads the column {name!r}, which remove_unused_columns drops before it"
+                yield sighting(__name__, args, text, proof=[(scope.module.path, node.lineno, f"[{name!r}]")])
+                break
+
+
+def _read(project: Project, node: ast.expr, scope: Scope) -> Iterator[tuple[str, ast.Subscript, Scope]]:
+    """(column, where) that a collator reads of each of its rows; none where it first looks whether they are there."""
+    function = project.resolve(node, scope)
+    if function is None and isinstance(node, ast.Name | ast.Call):
+        owner = project.class_of(node, scope)
+        function = project.find_method(owner, "__call__") if owner is not None else None
+    if function is None or function.kind != "function":
+        return
+    params = [p for p in function.params if p != "self"]
+    rows = set()
+    for inner in ast.walk(function.node):
+        match inner:
+            case ast.For(target=ast.Name(id=row), iter=ast.Name(id=given)):
+                rows.update([row] if given in params[:1] else [])
+            case ast.comprehension(target=ast.Name(id=row), iter=ast.Name(id=given)):
+                rows.update([row] if given in params[:1] else [])
+        if isinstance(inner, ast.Compare) and any(isinstance(o, ast.In | ast.NotIn) for o in inner.ops):
+            return
+    for inner in ast.walk(function.node):
+        match inner:
+            case ast.Subscript(value=ast.Name(id=row), slice=ast.Constant(value=str() as key), ctx=ast.Load()):
+                if row in rows:
+                    yield key, inner, function
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

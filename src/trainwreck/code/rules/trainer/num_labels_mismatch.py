@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call
 from trainwreck.code.project import Project
-from trainwreck.code.rule import guess
+from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import keyword_place
 from trainwreck.code.surface import Surface
-from trainwreck.code.values import values
+from trainwreck.code.values import literal, number, values
 from trainwreck.core.evidence import Evidence
 
 SURFACES = (
@@ -25,7 +25,8 @@ SURFACES = (
     r"Target size \(torch\.Size|must be the same as input size|Using a target size",
 )
 ERROR = "IndexError: Target 3 is out of bounds."
-BAD = """
+BAD = (
+    """
 from transformers import AutoModelForSequenceClassification, Trainer
 def main(data):
     model = AutoModelForSequenceClassification.from_pretrained(
@@ -34,15 +35,67 @@ def main(data):
     )
     trainer = Trainer(model=model, train_dataset=data)
     trainer.train()  # fails
-"""
-GOOD = """
+""",
+    """
+from transformers import AutoModelForSequenceClassification
+NAMES = {0: "neg", 1: "neutral", 2: "pos"}
+model = AutoModelForSequenceClassification.from_pretrained(
+    "bert-base-uncased",
+    num_labels=2,  # expect
+    id2label=NAMES,
+)
+""",
+    """
+from transformers import AutoModelForTokenClassification
+TAGS = {"O": 0, "B": 1, "I": 2}
+model = AutoModelForTokenClassification.from_pretrained("bert-base-uncased", num_labels=5, label2id=TAGS)  # expect
+""",
+)
+GOOD = (
+    """
 from transformers import AutoModelForSequenceClassification, Trainer
 LABELS = ["a", "b", "c"]
 def main(data):
     model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased", num_labels=len(LABELS))
     trainer = Trainer(model=model, train_dataset=data)
     trainer.train()  # fails
-"""
+""",
+    """
+from transformers import AutoModelForTokenClassification
+IDS = {"a": 0, "b": 1, "c": 2}
+same = AutoModelForTokenClassification.from_pretrained("m", num_labels=3, label2id=IDS)
+other = AutoModelForTokenClassification.from_pretrained("m", num_labels=n, label2id=IDS)
+merged = AutoModelForTokenClassification.from_pretrained("m", num_labels=2, label2id={"a": 0, "b": 1, "c": 1})
+""",
+)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    """``num_labels`` beside names of labels of another number: transformers takes the names."""
+    for call in _models(project):
+        wanted = number(project, call.argument("num_labels"), call.scope)
+        place = keyword_place(call, "num_labels")
+        for name in ("id2label", "label2id"):
+            node = call.argument(name)
+            found = literal(project, node, call.scope) if node is not None else None
+            count = _distinct(found[0], values_count=name == "label2id") if found is not None else None
+            if wanted is None or place is None or count is None or count == wanted:
+                continue
+            text = f"num_labels is {wanted:g} and {name} has {count} labels"
+            yield sighting(
+                __name__, place, text, proof=[(found[1].module.path, found[0].lineno, name)] if found else ()
+            )
+            break
+
+
+def _distinct(node: ast.expr, *, values_count: bool) -> int | None:
+    """How many different numbers a literal dict of labels has."""
+    if not isinstance(node, ast.Dict):
+        return None
+    items = node.values if values_count else node.keys
+    if not items or not all(isinstance(i, ast.Constant) for i in items):
+        return None
+    return len({i.value for i in items if isinstance(i, ast.Constant)})
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
