@@ -1,28 +1,23 @@
 """Ranks train on different data and never exchange gradients.
 
 What: ``init_process_group`` and a ``DistributedSampler``, but the model is not wrapped (DDP, FSDP) and nothing
-reduces gradients.
+reduces gradients. Collectives that carry losses, counters or results are no exchange of gradients.
 Why it matters: each rank trains a model of its own on its share of the data; the saved one saw a part only.
-When it is fine: where an engine wraps it, or gradients are averaged by hand.
+When it is fine: where an engine wraps it, or gradients or weights are averaged by hand.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.facts import (
-    ENGINES,
-    HELD,
-    bound_to,
-    is_torch,
-    source,
-)
-from trainwreck.code.order import (
-    training_steps,
-)
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.facts import ENGINES, HELD, bound_to, is_torch, made, optimizers, reach, source, text_of
+from trainwreck.code.order import TrainingStep, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -51,8 +46,29 @@ def run(rank, world, ds, net):
             net.opt.step()
             net.opt.zero_grad()
 """,
+    """
+import torch, torch.nn as nn
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+def worker(rank, ds):
+    dist.init_process_group("gloo", rank=rank)
+    loader = DataLoader(ds, sampler=DistributedSampler(ds))
+    net = nn.Linear(4, 2)  # expect
+    opt = torch.optim.AdamW(net.parameters())
+    for x, y in loader:
+        opt.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        shown = loss.detach().clone()
+        dist.all_reduce(shown)
+    rows = [None, None]
+    dist.all_gather(rows, shown)
+""",
 )
-GOOD = """
+GOOD = (
+    """
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -65,28 +81,98 @@ def main(ds, model):
         model(x).sum().backward()
         model.opt.step()
         model.opt.zero_grad()
-"""
-EXCHANGE = re.compile(
-    r"DistributedDataParallel|\bDDP\b|FSDP|FullyShard|fully_shard|all_reduce|reduce_scatter|all_gather|replicate|parallelize|average_",
-    re.IGNORECASE,
+""",
+    """
+import torch, torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+def sync(model):
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+        p.grad /= dist.get_world_size()
+def main(ds, model, opt):
+    dist.init_process_group("nccl")
+    for x in DataLoader(ds, sampler=DistributedSampler(ds)):
+        model(x).sum().backward()
+        sync(model)
+        opt.step()
+        opt.zero_grad()
+""",
+    """
+import torch, torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+def main(ds, model, opt):
+    dist.init_process_group("nccl")
+    for x in DataLoader(ds, sampler=DistributedSampler(ds)):
+        model(x).sum().backward()
+        for group in opt.param_groups:
+            for w in group["params"]:
+                dist.all_reduce(w.grad)
+        opt.step()
+        opt.zero_grad()
+""",
 )
+WRAPPERS = re.compile(
+    r"DistributedDataParallel$|^DDP$|FSDP|FullyShard|^fully_shard$|^replicate$|^parallelize|^average_"
+    r"|^distribute_module$|^DistributedOptimizer$|^ZeroRedundancyOptimizer$|^sync_grad|^reduce_grad|^all_?reduce_.+"
+    r"|^all_gather_.*(grad|param)|^broadcast_buffers$|^prepare$"
+)
+"""Calls after which gradients (or weights) are exchanged, by the library or by a function that is named so."""
+EXCHANGES = frozenset(
+    ["all_reduce", "all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "reduce"]
+)
+OF_WEIGHTS = re.compile(r"grad|param|weight|bucket|flat|delta|state_dict")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    text = source(project)
-    if (
-        ENGINES.search(text)
-        or EXCHANGE.search(text)
-        or not any(is_torch(project, c) for c in project.calls("init_process_group"))
-    ):
+    if ENGINES.search(source(project)) or not any(is_torch(project, c) for c in project.calls("init_process_group")):
         return
     steps = [s for s in training_steps(project) if s.steps]
+    if not steps or _wrapped(project) or any(_exchanges(project, s) for s in steps):
+        return
     for call in project.calls("DistributedSampler"):
-        if steps and is_torch(project, call) and not HELD.search(bound_to(project, call)):
-            yield sighting(
-                __name__,
-                call,
-                "each rank gets its share of the data here, and gradients are never exchanged",
-                proof=steps[0].backward[:1],
-            )
+        if is_torch(project, call) and not HELD.search(bound_to(project, call)):
+            backward = steps[0].backward[0]
+            model = _model(project, steps[0].scope)
+            text = "each rank trains on its own share of the data, and gradients are never exchanged"
+            yield sighting(__name__, model or call, text, proof=[call, backward])
             return
+
+
+def _wrapped(project: Project) -> bool:
+    """True if anything is called that wraps a model; a name that is only imported, or handed on, decides too."""
+    if any(WRAPPERS.search(name) for name in project.calls_by_name):
+        return True
+    for walked in project.walked.values():
+        for node in ast.walk(walked.top.module.tree):
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+                above = walked.parents.get(node)
+                name = node.id if isinstance(node, ast.Name) else node.attr
+                called = isinstance(above, ast.Call) and last_name(above.func) == "isinstance"
+                if WRAPPERS.search(name) and not called and name != "prepare":
+                    return True
+    return False
+
+
+def _exchanges(project: Project, step: TrainingStep) -> bool:
+    """True if a collective in (or called from) the training step may carry gradients or weights."""
+    for call in reach(project, step.body, step.scope):
+        if call.name not in EXCHANGES:
+            continue
+        around = text_of(project, call.scope) if call.scope is not step.scope else written(call.node)
+        loops = [a for a in project.ancestors(call.node, call.scope) if isinstance(a, ast.For)]
+        if OF_WEIGHTS.search(around) or any(OF_WEIGHTS.search(written(a.iter)) for a in loops):
+            return True
+    hooks = any(project.calls_by_name.get(n) for n in ("register_hook", "register_post_accumulate_grad_hook"))
+    return hooks and any(project.calls_by_name.get(n) for n in EXCHANGES)
+
+
+def _model(project: Project, scope: Scope) -> Call | None:
+    """The call that builds the network whose parameters the optimizer of ``scope`` gets."""
+    for optimizer in optimizers(project):
+        if optimizer.scope is not scope or not optimizer.node.args:
+            continue
+        given = optimizer.node.args[0]
+        if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters":
+            built = made(project, given.func.value, scope)
+            return built[0] if len(built) == 1 else None
+    return None
