@@ -107,6 +107,7 @@ def diagnose(
 @click.option("--show-files", is_flag=True, help="Print the files that would be checked instead.")
 @click.option("--watch", is_flag=True, help="Check again whenever a file changes.")
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep the answers for unchanged files.")
+@click.option("-j", "--jobs", type=click.IntRange(0), default=0, help="Processes at most. Default: one a core.")
 @click.option("--stdin-filename", metavar="NAME", help="What - is called.")
 @click.option("--format", "form", type=click.Choice(CHECK_FORMATS), default=None, help="Default: full.")
 @click.option("-o", "--output", metavar="FILE", help="Write the report there; its format by extension.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ from trainwreck.core.source import Source
 
 if TYPE_CHECKING:
     from trainwreck.code import StaticSightings
+
+Look = Callable[[Sequence[Source]], "StaticSightings"]
 
 BROKEN = "broken-file"
 """The rule of files that their own language refuses."""
@@ -87,18 +89,21 @@ def diagnose(
     return result
 
 
-def check(sources: Sequence[Source], *, targets: Mapping[str, str] | None = None) -> Result:
+def check(sources: Sequence[Source], *, targets: Mapping[str, str] | None = None, look: Look | None = None) -> Result:
     """Static analysis of ``sources`` (programs, notebooks, configurations, launch scripts).
 
-    ``targets``: versions to check against, by package name; they win over what the project pins.
+    ``targets``: versions to check against, by package name; they win over what the project pins. ``look``: how the
+    rules are run over the sources; without it all of them are one program.
     ``findings`` are all sightings, located; ``root_causes`` the failure modes that they prove or suggest.
     """
     from trainwreck import code as code_witness
     from trainwreck.reasoning.diagnose import diagnose as reason
 
     known = catalogue()
-    program = code_witness.build(sources)
-    static = code_witness.witness(program, targets=targets)
+    if look is None:
+        static = code_witness.witness(code_witness.build(sources), targets=targets)
+    else:
+        static = look(sources)
     proven = [e for e in static.evidence if e.cls != "inferred"]  # the others need a run that agrees
     answer = reason(proven, known, static.observed, static_only=True)
     problems = static.problems

@@ -19,7 +19,7 @@ from typing import Any
 
 import trainwreck
 from trainwreck.catalogue.load import cache_directory
-from trainwreck.core import evidence, fix, results
+from trainwreck.core import evidence, fix, program, results
 from trainwreck.core.results import Result
 
 FORMAT = 1
@@ -34,6 +34,7 @@ _TYPES = {
         evidence.Where,
         fix.Edit,
         fix.Fix,
+        program.Problem,
         results.Cause,
         results.Excerpt,
         results.Finding,
@@ -78,11 +79,15 @@ def directory() -> Path:
 
 def load(name: str) -> Result | None:
     """The answer of this key, None if there is none or it is damaged."""
+    value = read(name)
+    return value if isinstance(value, Result) else None
+
+
+def read(name: str) -> Any:
+    """What was kept under this key, None if there is nothing or it is damaged."""
     path = directory() / f"{name}.json"
     try:
         value = _built(json.loads(path.read_bytes()))
-        if not isinstance(value, Result):
-            return None
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     with contextlib.suppress(OSError):
@@ -91,11 +96,16 @@ def load(name: str) -> Result | None:
 
 
 def store(name: str, result: Result) -> None:
-    """Keep ``result``. A cache that can't be written is no error."""
+    """Keep ``result``."""
+    write(name, result)
+
+
+def write(name: str, value: Any) -> None:
+    """Keep a value of our own types. A cache that can't be written is no error."""
     with contextlib.suppress(OSError, TypeError, ValueError):
         folder = directory()
         folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(_plain(result), ensure_ascii=True, separators=(",", ":"))
+        text = json.dumps(_plain(value), ensure_ascii=True, separators=(",", ":"))
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=".tmp")
         with os.fdopen(handle, "w", encoding="ascii") as stream:
             stream.write(text)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from trainwreck import engine
 from trainwreck.catalogue.load import Catalogue, catalogue
-from trainwreck.checking import baseline, cache, documents, fixes, inputs, select, suppress
+from trainwreck.checking import baseline, cache, documents, fixes, inputs, select, suppress, units
 from trainwreck.checking.settings import Settings
 from trainwreck.collect import Collected, collect
 from trainwreck.core.errors import NothingReadable, TrainwreckError
@@ -64,11 +65,13 @@ def check(
     stdin_name: str | None = None,
     overlay: Mapping[str, str] | None = None,
     use_cache: bool = True,
+    jobs: int = 0,
 ) -> Checked:
     """Check everything under ``paths``. ``-`` is standard input, named ``stdin_name`` where it is given.
 
     ``nearest`` gives the settings of single files where they differ from ``settings``; ``overlay`` are texts that
-    count instead of what the files of these names hold (an editor's, or those after fixing). Raises NothingReadable if
+    count instead of what the files of these names hold (an editor's, or those after fixing); ``jobs`` is the number of
+    processes, 0 for as many as there are cores. Raises NothingReadable if
     nothing below ``paths`` could be read, TrainwreckError for settings that mean nothing.
     """
     wanted = settings or Settings()
@@ -79,7 +82,7 @@ def check(
     sources = [from_bytes(s.name, overlay[s.name].encode()) if overlay and s.name in overlay else s for s in sources]
     contents = {s.name: data for s in sources if (data := _content(s)) is not None}
     held = [from_bytes(s.name, contents[s.name]) if s.name in contents else s for s in sources]
-    result = _analysed(held, contents, named, wanted, known, use_cache)
+    result = _analysed(held, contents, named, wanted, known, use_cache, jobs)
     told = [*map(engine.unreadable_finding, unreadable), *result.findings]
     lines = [*(f"{u.path}: {u.reason}" for u in unreadable), *result.unreadable]
     result = replace(result, findings=told, unreadable=lines, status="partial" if lines else result.status)
@@ -124,6 +127,7 @@ def _analysed(
     wanted: Settings,
     known: Catalogue,
     use_cache: bool,
+    jobs: int,
 ) -> Result:
     """The answer on these sources before anything is selected; from the cache where they have not changed."""
     extra = {
@@ -134,18 +138,19 @@ def _analysed(
     name = cache.key(((s.name, contents[s.name]) for s in sources if s.name in contents), extra) if use_cache else ""
     if name and (kept := cache.load(name)) is not None:
         return kept
-    result = _fresh(sources, contents, named, wanted, known)
+    look = partial(units.look, targets=wanted.target, jobs=jobs, keep=use_cache)
+    result = _fresh(sources, contents, named, known, look)
     if name:
         cache.store(name, result)
     return result
 
 
 def _fresh(
-    sources: Sequence[Source], contents: dict[str, bytes], named: set[str], wanted: Settings, known: Catalogue
+    sources: Sequence[Source], contents: dict[str, bytes], named: set[str], known: Catalogue, look: engine.Look
 ) -> Result:
     ours = any(s.name in named for s in sources) or inputs.speaks_of_training(sources, contents)
     if ours:
-        result = engine.check(sources, targets=wanted.target)
+        result = engine.check(sources, look=look)
         broken = list(inputs.problems(sources, contents, named))
     else:
         # Nothing of the field: what is not valid Python is told, nothing else is worth a word or the time.

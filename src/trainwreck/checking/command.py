@@ -59,6 +59,7 @@ def once(paths: Sequence[str], options: Mapping[str, Any], deliver: Deliver) -> 
             stdin_name=options["stdin_filename"],
             overlay=overlay,
             use_cache=not options["no_cache"],
+            jobs=options["jobs"],
         )
 
     if options["diff"] or options["fix"] or options["unsafe_fixes"]:
