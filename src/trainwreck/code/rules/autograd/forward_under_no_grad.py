@@ -9,11 +9,14 @@ When it is fine: in evaluation, for teachers and targets.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call, written
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.facts import optimizers
 from trainwreck.code.flow import back
 from trainwreck.code.order import turns_off, under_no_grad
+from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speaks_of_freezing
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -47,8 +50,64 @@ def train(loader):
         loss = (model(x) - y).pow(2).mean()
         loss.backward()
 """,
+    """
+import torch
+from torch import nn
+class Forecaster(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(1, 8)
+        self.head = nn.Linear(8, 1)
+    def forward(self, x):
+        with torch.set_grad_enabled(not self.training):  # expect
+            out, _ = self.rnn(x)
+        return self.head(out[:, -1])
+def main(loader, mse):
+    model = Forecaster()
+    opt = torch.optim.Adam(model.parameters())
+    for x, y in loader:
+        mse(model(x), y).backward()
+        opt.step()
+""",
+    """
+import itertools
+import torch
+from torch import nn
+def main(loader, ce):
+    encoder = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
+    head = nn.Linear(8, 3)
+    opt = torch.optim.SGD(itertools.chain(encoder.parameters(), head.parameters()), lr=0.1)
+    for x, y in loader:
+        with torch.no_grad():  # expect
+            features = encoder(x)
+        loss = ce(head(features), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.top = nn.Conv1d(1, 8, 3), nn.Linear(8, 2)
+    @torch.inference_mode()  # expect
+    def features(self, x):
+        return self.stem(x).mean(-1)
+    def forward(self, x):
+        return self.top(self.features(x).clone())
+class Trainer:
+    def __init__(self):
+        self.net = Net()
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), 1e-3)
+    def step(self, x, y, ce):
+        ce(self.net(x), y).backward()
+        self.optimizer.step()
+""",
 )
-GOOD = """
+GOOD = (
+    """
 import torch
 def evaluate(model, loader):
     with torch.no_grad():
@@ -61,11 +120,46 @@ def train(model, loader):
     for x, y in loader:
         loss = (model(x) - y).pow(2).mean()
         loss.backward()  # fails
-"""
+""",
+    """
+import torch
+class Probe(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.teacher, self.head = torch.nn.Linear(4, 8), torch.nn.Linear(4, 8), torch.nn.Linear(8, 2)
+    def forward(self, x):
+        with torch.no_grad():
+            t = self.teacher(x)
+        return self.head(self.enc(x)), t
+    @torch.no_grad()
+    def embed(self, x):
+        return self.enc(x)
+def probing(loader, ce):
+    net, policy, gen, disc = Probe(), torch.nn.Linear(4, 2), torch.nn.Linear(4, 2), torch.nn.Linear(2, 1)
+    opt = torch.optim.Adam([*net.parameters(), *policy.parameters(), *gen.parameters()])
+    for x, y in loader:
+        with torch.no_grad():
+            action = policy(x).argmax(-1)
+            fake = gen(x)
+        ce(net(x)[0], y).backward()
+        (policy(x)[action] + disc(gen(x)) + disc(fake)).sum().backward()
+""",
+)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    """The loss that goes backward is computed under ``no_grad`` itself, or by a ``forward`` that is."""
+    """The loss that goes backward is computed under ``no_grad`` itself, or by a ``forward`` that is; or a part that an
+    optimizer is to train only ever runs without gradients."""
+    told = False
+    for item in _whole_forward(project):
+        told = True
+        yield item
+    if not told and not speaks_of_freezing(project):
+        yield from _parts(project)
+        yield from _networks(project)
+
+
+def _whole_forward(project: Project) -> Iterator[Evidence]:
     for call in project.calls("backward"):
         if call.receiver is None:
             continue
@@ -79,6 +173,74 @@ def find(project: Project) -> Iterator[Evidence]:
             if decorator is not None and forward is not None and not step.path[1:]:
                 yield sighting(__name__, (decorator, forward), "the whole forward pass runs without gradients")
                 return
+
+
+def _parts(project: Project) -> Iterator[Evidence]:
+    """Layers of a module that learns, each call of which runs without gradients."""
+    for owner in learners(project):
+        if not project.is_a(owner, "Module"):
+            continue
+        for name in parts(project, owner):
+            uses = [
+                Call(node, method)
+                for method in owner.children
+                if method.kind == "function"
+                for node in project.within(method, ast.Call)
+                if isinstance(node, ast.Call) and written(node.func) in (f"self.{name}", f"self.{name}.forward")
+            ]
+            around = [_switched_off(project, c) for c in uses]
+            if uses and all(a is not None for a in around) and not KEEPERS.search(name) and around[0] is not None:
+                text = f"self.{name} is among the trained parameters and only runs without gradients"
+                yield sighting(__name__, (around[0], uses[0].scope), text)
+                break
+
+
+def _networks(project: Project) -> Iterator[Evidence]:
+    """Networks in variables that an optimizer holds, each call of which stands under ``no_grad``."""
+    for built in optimizers(project):
+        for item in held(project, built)[0]:
+            name = written(item.node)
+            if not item.whole or KEEPERS.search(name.lower()) or not builds(project, item.node, item.scope):
+                continue
+            uses = [
+                Call(node, scope)
+                for walked in project.walked.values()
+                for node, scope in walked.calls
+                if written(node.func).removesuffix(".forward") == name
+            ]
+            handed = any(
+                written(a) == name
+                for walked in project.walked.values()
+                for node, _ in walked.calls
+                for a in (*node.args, *(k.value for k in node.keywords))
+            )
+            around = [_switched_off(project, c) for c in uses]
+            trained = [c for c in uses if not EVALUATES.search(c.scope.name)]
+            if trained and not handed and all(a is not None for a in around):
+                first = next(a for c, a in zip(uses, around, strict=True) if c is trained[0])
+                if first is not None:
+                    text = f"{name} is among the trained parameters and only runs without gradients"
+                    yield sighting(__name__, (first, trained[0].scope), text, proof=[built])
+                    return
+
+
+EVALUATES = re.compile(r"eval|valid|test|predict|infer|sample|generate|report|embed|probe|score")
+"""Functions that are expected to run without gradients."""
+
+
+def _switched_off(project: Project, call: Call) -> ast.AST | None:
+    """What turns gradients off around ``call`` while training."""
+    found = under_no_grad(project, call.node, call.scope)
+    if found is not None:
+        return found
+    for above in project.ancestors(call.node, call.scope):
+        if isinstance(above, ast.With):
+            for item in above.items:
+                context = item.context_expr
+                switch = isinstance(context, ast.Call) and last_name(context.func) == "set_grad_enabled"
+                if switch and written(context).endswith(("(not self.training)", "(not model.training)")):
+                    return above
+    return None
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

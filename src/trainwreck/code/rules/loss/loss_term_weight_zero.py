@@ -1,8 +1,9 @@
-"""A loss term is computed and never used.
+"""A loss term is computed and never used, or its weight is zero.
 
-What: the training step assigns a loss (``kl``, ``aux_loss``, ``reg``) that nothing reads afterwards.
+What: the training step assigns a loss (``kl``, ``aux_loss``, ``reg``) that nothing reads afterwards; or an error on
+labels, or the KL term of a variational model, enters what runs backward with a factor that is always 0.
 Why it matters: the term costs time and changes nothing: the objective is not the one that was meant.
-When it is fine: where it is only logged, which is a use.
+When it is fine: where it is only logged, which is a use; for optional regularisers and entropy bonuses that are off.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.facts import (
-    function_of,
-    text_of,
-)
-from trainwreck.code.order import (
-    training_steps,
-)
+from trainwreck.code.bounds import origin
+from trainwreck.code.calls import written
+from trainwreck.code.facts import function_of, text_of
+from trainwreck.code.objective import Term, multipliers, objectives
+from trainwreck.code.order import training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.terms import error_kinds, gaussian_kl
+from trainwreck.code.values import values
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -47,6 +48,53 @@ class Trainer:
             total.backward()
             self.opt.step()
 """,
+    """
+import argparse
+from torch import nn
+class Losses:
+    def __init__(self, w_box, w_cls):
+        self.w = {"box": w_box, "cls": w_cls}
+        self.box, self.cls = nn.SmoothL1Loss(), nn.CrossEntropyLoss()
+    def __call__(self, out, batch):
+        parts = {"box": self.box(out[0], batch["box"]), "cls": self.cls(out[1], batch["label"])}
+        return sum(self.w[k] * v for k, v in parts.items())
+def main(model, loader, opt):
+    ap = argparse.ArgumentParser()
+    ap.add_argument("--w-box", type=float, default=1.0)
+    ap.add_argument("--w-cls", type=float, default=0.0)  # expect
+    a = ap.parse_args()
+    criterion = Losses(a.w_box, a.w_cls)
+    for batch in loader:
+        opt.zero_grad()
+        criterion(model(batch["x"]), batch).backward()
+        opt.step()
+""",
+    """
+from dataclasses import dataclass
+import torch.nn.functional as F
+@dataclass
+class Config:
+    lr: float = 1e-3
+    depth_weight: float = 0.0  # expect
+def train(model, loader, opt, cfg: Config = Config()):
+    for x, seg, depth in loader:
+        s, d = model(x)
+        loss = F.cross_entropy(s, seg) + cfg.depth_weight * F.l1_loss(d, depth)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    """
+import torch.nn.functional as F
+def train(vae, loader, opt, beta=0.0):  # expect
+    for x in loader:
+        rec, mu, logvar = vae(x)
+        loss = F.mse_loss(rec, x, reduction="sum")
+        loss += beta * (-0.5 * (1 + logvar - mu.pow(2) - logvar.exp())).sum()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
 )
 GOOD = """
 def train(model, loader, opt, log):
@@ -59,11 +107,58 @@ def train(model, loader, opt, log):
         opt.zero_grad()
         loss.backward()
         opt.step()
+def optional(policy, loader, opt, args, ent_coef=0.0, aux_weight=0.0, reg=0.0):
+    for x, y, z in loader:
+        dist, aux = policy(x)
+        loss = F.mse_loss(dist.mean, y) - ent_coef * dist.entropy().mean() + reg * policy.weight.pow(2).sum()
+        if aux_weight > 0:
+            loss = loss + aux_weight * F.mse_loss(aux, z)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
 """
 TERM = re.compile(r"(^|_)(loss|kl|kld|penalty|regulari[sz]er|reg)(_|\d|$)", re.IGNORECASE)
 
 
+OPTIONAL = re.compile(r"aux|reg|l1|l2|smooth|penal|distil|entropy|ent_|decay|consist|percept|lpips|ema", re.IGNORECASE)
+"""Words of terms that many programs ship switched off."""
+
+
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _unused(project)
+    yield from _weightless(project)
+
+
+def _weightless(project: Project) -> Iterator[Evidence]:
+    told: set[int] = set()
+    for call, terms in objectives(project):
+        if len(terms) < 2:
+            continue
+        for term in terms:
+            supervised = error_kinds(project, term) or gaussian_kl(term)
+            if not supervised or OPTIONAL.search(" ".join(term.names)) or _asked(project, term):
+                continue
+            for factor in multipliers(project, term.factors):
+                known = [k.value for k in values(project, factor.node, factor.scope)]
+                if factor.inverse or known not in ([0], [0.0]) or OPTIONAL.search(written(factor.node)):
+                    continue
+                node, scope = origin(project, factor.node, factor.scope)
+                if id(node) not in told:
+                    told.add(id(node))
+                    text = f"{written(term.node)[:60]} enters the objective with weight 0"
+                    yield sighting(__name__, (node, scope), text, proof=[call])
+
+
+def _asked(project: Project, term: Term) -> bool:
+    """True where the term is added only if its weight is set."""
+    weights = {written(f.node) for f in term.factors}
+    for above in project.ancestors(term.node, term.scope):
+        if isinstance(above, ast.If | ast.IfExp) and any(w in written(above.test) for w in weights):
+            return True
+    return False
+
+
+def _unused(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
         if not step.steps or len(step.backward) != 1:
             continue

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainwreck.code.facts import (
-    linear,
-)
+from trainwreck.code.facts import linear, made
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
@@ -29,10 +27,28 @@ def train(model, loader):
     """
 from torch import nn
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-criterion = nn.NLLLoss()
+criterion = nn.NLLLoss()  # expect
 def train(loader):
     for x, y in loader:
-        criterion(model(x), y).backward()  # expect
+        criterion(model(x), y).backward()
+""",
+    """
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+    def forward(self, x):
+        h = self.trunk(x).relu()
+        return h, self.head(h)
+class Objective:
+    def __init__(self):
+        self.cls = nn.NLLLoss()  # expect
+    def __call__(self, out, batch):
+        return self.cls(out[1], batch["kind"])
+def train(loader, net=Net(), objective=Objective()):
+    for batch in loader:
+        objective(net(batch["x"]), batch).backward()
 """,
 )
 GOOD = """
@@ -51,6 +67,7 @@ def train(model, loader):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    told: set[int] = set()
     for loss in losses(project):
         value = loss.argument("input", 0)
         kinds = loss_kind(project, loss)
@@ -61,4 +78,8 @@ def find(project: Project) -> Iterator[Evidence]:
             continue
         if all(linear(project, c) or made_by(project, c) & {"softmax", "Softmax"} for c in found):
             text = "no log-softmax lies between the network and the negative log-likelihood"
-            yield sighting(__name__, loss, text, proof=found[:1])
+            built = [m for m in made(project, loss.node.func, loss.scope) if m.name.endswith("Loss")]
+            place = built[0] if built else loss
+            if id(place.node) not in told:
+                told.add(id(place.node))
+                yield sighting(__name__, place, text, proof=[loss, *found[:1]])
