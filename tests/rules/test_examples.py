@@ -1,6 +1,6 @@
 """Every rule finds its own BAD code on the marked line and says nothing about its GOOD code.
 
-Marks: ``# expect`` the line to be named; ``# fails`` the line where the rule's ERROR surfaces. An example of several
+Code with lines ``# %%`` stands for the cells of a notebook. Marks: ``# expect`` the line to be named; ``# fails`` the line where the rule's ERROR surfaces. An example of several
 files has lines ``#--- path`` that begin each of them; what stands before the first is left out.
 """
 
@@ -47,7 +47,12 @@ def test_bad_code_is_found_on_its_line(rule: Rule, text: str) -> None:
         marked = [(p, n) for p, body in files(text).items() for n, x in enumerate(body.split("\n"), 1) if "# expect" in x]
         assert sorted((e.where.path, e.where.line) for e in sightings.evidence if e.sign == rule.sign) == sorted(marked)
         return
-    found = [e.where.line for e in sightings.evidence if e.sign == rule.sign]
+    starts = [n for n, line in enumerate(text.split("\n"), 1) if line.startswith("# %%")]
+    found = [
+        (e.where.line or 0) + (starts[e.where.cell - 1] - 1 if e.where.cell else 0)
+        for e in sightings.evidence
+        if e.sign == rule.sign
+    ]
     if (not found and rule.find is None and rule.trace is None) or "# place" in text:
         where = sightings.place(rule.sign)
         found = [where.line if where else None]

@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.aliases import calls_to
 from trainwreck.code.calls import Call
-from trainwreck.code.facts import is_torch, only, option
+from trainwreck.code.facts import only, option
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -59,9 +60,8 @@ def other(net):
 def find(project: Project) -> Iterator[Evidence]:
     wraps = [
         c
-        for c in project.calls("DistributedDataParallel", "DDP")
-        if is_torch(project, c)
-        and only(project, option(project, c, "find_unused_parameters")) is True
+        for c in calls_to(project, "torch", "DistributedDataParallel")
+        if only(project, option(project, c, "find_unused_parameters")) is True
         and only(project, option(project, c, "static_graph")) in (None, False)
     ]
     if not wraps:

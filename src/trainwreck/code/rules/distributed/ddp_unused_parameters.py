@@ -12,8 +12,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.aliases import calls_to
 from trainwreck.code.calls import Call, last_name, written
-from trainwreck.code.facts import is_torch, made, only, option, source, text_of
+from trainwreck.code.facts import made, only, option, source, text_of
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
@@ -117,7 +118,7 @@ SKIP = re.compile(r"^(random|torch|np|numpy)\.(random\.)?(random|rand|uniform)\(
 
 def find(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
-    for call in project.calls("DistributedDataParallel", "DDP"):
+    for call in calls_to(project, "torch", "DistributedDataParallel"):
         if not _plain(project, call) or not call.node.args:
             continue
         owner = project.class_of(call.node.args[0], call.scope)
@@ -131,9 +132,6 @@ def find(project: Project) -> Iterator[Evidence]:
 
 
 def _plain(project: Project, call: Call) -> bool:
-    full = project.called(call)
-    if full.rsplit(".", 1)[-1] != "DistributedDataParallel" or not is_torch(project, call):
-        return False
     if any(k.arg is None for k in call.node.keywords):
         return False
     options = ("find_unused_parameters", "static_graph")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.aliases import calls_to
 from trainwreck.code.beside import texts
 from trainwreck.code.calls import Call
 from trainwreck.code.facts import is_torch, made, only, option
@@ -66,7 +67,7 @@ def find(project: Project) -> Iterator[Evidence]:
     loads = [c for c in project.calls("from_pretrained") if only(project, option(project, c, "device_map")) in SPLITS]
     if not loads:
         return
-    wrapped = [c for c in project.calls("DistributedDataParallel", "DDP") if is_torch(project, c) and c.node.args]
+    wrapped = [c for c in calls_to(project, "torch", "DistributedDataParallel") if c.node.args]
     groups = [c for c in project.calls("init_process_group") if is_torch(project, c)]
     for load in loads:
         wrap = next((w for w in wrapped if _holds(project, w, load)), None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.aliases import calls_to
 from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
@@ -40,7 +41,7 @@ def main(train, val, net):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    if not any(True for _ in project.calls("DistributedDataParallel", "DDP")):
+    if not any(True for _ in calls_to(project, "torch", "DistributedDataParallel")):
         return
     for sampler in project.calls("DistributedSampler"):
         name = assigned_name(project, sampler)

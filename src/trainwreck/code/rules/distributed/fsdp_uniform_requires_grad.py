@@ -12,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.aliases import calls_to
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import complete, made, only, option
 from trainwreck.code.project import Project
@@ -61,8 +62,8 @@ def d(model):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    for call in project.calls("FullyShardedDataParallel", "FSDP"):
-        if not project.called(call).endswith(".FullyShardedDataParallel") or not call.node.args:
+    for call in calls_to(project, "torch", "FullyShardedDataParallel"):
+        if not call.node.args:
             continue
         if not complete(project, call) or only(project, option(project, call, "use_orig_params")) not in (None, False):
             continue

@@ -84,6 +84,18 @@ def main(ds, model):
 """,
     """
 import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as Wrap
+from torch.utils.data import DataLoader, DistributedSampler
+def main(ds, make):
+    dist.init_process_group("nccl")
+    net = Wrap(make())
+    for x in DataLoader(ds, sampler=DistributedSampler(ds)):
+        net(x).sum().backward()
+        net.opt.step()
+        net.opt.zero_grad()
+""",
+    """
+import torch, torch.distributed as dist
 from torch.utils.data import DataLoader, DistributedSampler
 def sync(model):
     for p in model.parameters():
@@ -143,10 +155,12 @@ def _wrapped(project: Project) -> bool:
     if any(WRAPPERS.search(name) for name in project.calls_by_name):
         return True
     for walked in project.walked.values():
+        imports = [b for scope in walked.scopes for bs in scope.bindings.values() for b in bs if b.kind == "import"]
+        aliases = {b.name: b.target.rsplit(".", 1)[-1] for b in imports}
         for node in ast.walk(walked.top.module.tree):
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
                 above = walked.parents.get(node)
-                name = node.id if isinstance(node, ast.Name) else node.attr
+                name = aliases.get(node.id, node.id) if isinstance(node, ast.Name) else node.attr
                 called = isinstance(above, ast.Call) and last_name(above.func) == "isinstance"
                 if WRAPPERS.search(name) and not called and name != "prepare":
                     return True

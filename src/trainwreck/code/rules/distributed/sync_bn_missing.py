@@ -13,6 +13,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.aliases import calls_to
 from trainwreck.code.calls import Call
 from trainwreck.code.facts import BATCHNORMS, is_torch, made, option, source, text_of
 from trainwreck.code.project import Project
@@ -104,9 +105,7 @@ def find(project: Project) -> Iterator[Evidence]:
         r"SyncBatchNorm|sync_batchnorm|sync_bn|syncbn|FrozenBatchNorm|freeze_bn", source(project), re.IGNORECASE
     ):
         return
-    for wrap in project.calls("DistributedDataParallel", "DDP"):
-        if not is_torch(project, wrap) or not project.called(wrap).endswith("DistributedDataParallel"):
-            continue
+    for wrap in calls_to(project, "torch", "DistributedDataParallel"):
         norm = _norm(project, wrap)
         loader = next((c for c in _loaders(project)), None)
         if norm is not None and loader is not None:
