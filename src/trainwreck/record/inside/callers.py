@@ -92,6 +92,19 @@ def place(frame: FrameType | None) -> tuple[str, int] | None:
     return (path[len(here) :] if path.startswith(here) else path), frame.f_lineno
 
 
+def assigned(frame: FrameType, name: str) -> int | None:
+    """The last line up to where ``frame`` stands that gives the variable ``name`` its value; None without one."""
+    import dis
+
+    best, line = None, None
+    for instruction in dis.get_instructions(frame.f_code):
+        if instruction.starts_line is not None:
+            line = instruction.positions.lineno if instruction.positions is not None else line
+        if instruction.opname.startswith("STORE_") and instruction.argval == name and line is not None:
+            best = line if line <= frame.f_lineno and (best is None or line > best) else best
+    return best
+
+
 def modes_active() -> bool:
     """True while the user has a dispatch mode on (counting operators, faking tensors): ours must not be among them."""
     return bool(torch._C._len_torch_dispatch_stack())

@@ -30,6 +30,8 @@ class Health(Probe):
         if loss.device.type != "cpu" or loss.numel() != 1 or not self.recorder.alarms.once(alarms.NONFINITE_LOSS):
             return
         value = float(loss.detach())
+        if moment.scale is not None and math.isinf(value):
+            return  # an overflow of the scaled loss: the scaler will skip the step
         if not math.isfinite(value):
             self.recorder.alarm(nonfinite_loss(moment.step, value, moment.frame, loss))
 
@@ -37,6 +39,7 @@ class Health(Probe):
         """Gradient norms by module; the first parameter whose gradient is not finite."""
         watched = step.watched
         columns, deferred, bad = watched.gradient_norms()
+        step.row.update(watched.rates())
         step.row.update(columns)
         if deferred is not None:
             step.deferred.append(deferred)

@@ -19,6 +19,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from . import callers
 from .alarms import Alarm, Alarms
+from .amp import scale_of
 from .contain import Faults
 from .names import Names
 from .probe import MOMENTS, Backward, Probe, Step
@@ -35,8 +36,11 @@ PROBES = (
     "health:Health",
     "wiring:Wiring",
     "frames:Frames",
+    "objective:Objective",
+    "attention:Attention",
     "batches:Batches",
     "sampling:Sampling",
+    "copies:Copies",
     "amp:LossScale",
     "timing:Timing",
     "trends:Trends",
@@ -77,8 +81,8 @@ class Recorder:
             bool(self.options.get("quiet")),
         )
         self.faults.note = lambda part, text: self.store.event("recorder-fault", f"{part}: {text}", self.step)
-        self.scale: Any = None
-        """The loss scale in the loss whose backward comes next, set by the probe of loss scaling."""
+        self.scale: weakref.ref[Any] | None = None
+        """The scaler of the loss whose backward comes next, set by the probe of loss scaling."""
         self._losses: list[Any] = []
         self._open: dict[int, Step] = {}
         self._deferred: list[tuple[str, dict[str, Any], list[Deferred]]] = []
@@ -104,7 +108,8 @@ class Recorder:
         if self.off or callers.modes_active():
             return
         self.backwards += 1
-        scale, self.scale = self.scale, None
+        scaler, self.scale = self.scale, None
+        scale = scale_of(scaler()) if scaler is not None and scaler() is not None else None
         moment = Backward(tensor, callers.user_frame(caller), self.backwards, self.step, self.sampled(self.step), scale)
         self._contained("loss", self._keep_loss, tensor, scale)
         self._tell("backward", moment)
@@ -178,6 +183,10 @@ class Recorder:
     def row(self, table: str, values: dict[str, Any]) -> None:
         """Keep one row of a table of its own (``values`` needs ``step``); tensors in it are read at the next flush."""
         self._deferred.append((table, dict(values), []))
+
+    def drop_losses(self) -> None:
+        """Forget the losses of a step that was not taken."""
+        self._losses.clear()
 
     def flush(self) -> None:
         """Read what is unread, in one transfer a device, and write it."""

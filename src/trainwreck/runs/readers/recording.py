@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 import zlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
 from trainwreck.core.evidence import Where
 from trainwreck.core.run import Event, Outcome, Run
 from trainwreck.core.source import RECORDING_MAGIC, Source
 from trainwreck.runs.build import SeriesBuilder, number
+from trainwreck.runs.roles import role_of
 
 FORMAT = "trainwreck-recording"
 ORDER = 1
@@ -71,7 +73,45 @@ def _numbers(source: Source) -> Run:
     with source.open() as stream:
         for facts, columns in _blocks(stream):
             _add(builder, facts, columns)
-    return Run(source.name, FORMAT, builder.series(), files=(source.name,))
+    return Run(source.name, FORMAT, builder.series(roles(builder.columns)), files=(source.name,))
+
+
+def roles(names: Iterable[str]) -> dict[str, str | None]:
+    """Roles of our own columns: those of an optimizer's table have one, what frames and modules hold has none."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        table, _, rest = name.rpartition("/") if name.startswith(_OTHER_TABLES) else ("", "", name)
+        first, _, part = rest.partition("/")
+        if table:
+            found[name] = None
+        elif re.match(r"optimizer\d+$", first):
+            column = part.partition("/")[0]
+            found[name] = {"loss": "loss-term", "grad_norm": "grad-norm-term"}.get(column)
+        elif first == "term":
+            role = role_of(part)
+            found[name] = role if role in TERM_ROLES else "loss-term"
+        else:
+            found[name] = ROLES.get(rest, ROLES.get(f"{first}/"))
+    return found
+
+
+_OTHER_TABLES = ("frame", "objective", "modules", "batches", "attention", "copies")
+ROLES = {
+    "loss": "loss",
+    "lr": "lr",
+    "grad_norm": "grad-norm",
+    "grad_norm/": "grad-norm-term",
+    "update_ratio": "update-ratio",
+    "weight_norm": "weight-norm",
+    "weight_norm/": "weight-norm-term",
+    "loss_scale": "loss-scale",
+    "skipped": "skipped",
+    "seconds": "step-time",
+    "data_seconds": "data-time",
+    "memory": "memory",
+}
+TERM_ROLES = ("kl", "entropy", "policy-loss", "value-loss", "generator-loss", "discriminator-loss", "gradient-penalty")
+"""Roles that the name of a term may give it; any other is a term of the loss."""
 
 
 def _add(builder: SeriesBuilder, facts: dict[str, Any], columns: list[array[float]]) -> None:

@@ -1,0 +1,109 @@
+"""Averages, targets and teachers: models of the shape of a trained one that no optimizer holds. Do they follow it?"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any
+
+import torch
+
+from .probe import Probe, Step
+from .watched import foreach_norms, sample_of
+
+TABLE = "copies"
+MAX_COPIES = 8
+MAX_PARAMETERS = 32
+"""Parameters of one copy that are compared, spread over the model."""
+JUDGED = 60
+"""Steps after which a copy is judged for the first time."""
+OUT_OF_SCALE = 3.0
+"""Weight norms of an average and of its source that differ by this factor: an average lies between old and new weights,
+whose norms change by some ten per cent in these steps."""
+
+
+class Copies(Probe):
+    """Table ``copies``: ``<copy>.distance`` and ``.ratio`` of norms; events for those that grow, shrink or stay."""
+
+    name = "copies"
+
+    def __init__(self, recorder: Any) -> None:
+        super().__init__(recorder)
+        self._pairs: list[tuple[str, list[tuple[weakref.ref[Any], weakref.ref[Any]]], list[Any]]] | None = None
+        self._told: set[str] = set()
+        self._moved: dict[str, bool] = {}
+
+    def after_step(self, step: Step) -> None:
+        """At sampled steps compare each copy with its source."""
+        if step.watched.index or not step.sampled or not step.watched.on_cpu:
+            return
+        if self._pairs is None or step.number in (5, 20):
+            self._pairs = self._find()
+        for name, members, first in self._pairs:
+            alive = [(a, b) for a_ref, b_ref in members if (a := a_ref()) is not None and (b := b_ref()) is not None]
+            if len(alive) == len(members):
+                self._compare(name, alive, first, step)
+
+    def _compare(self, name: str, alive: list[tuple[Any, Any]], first: list[Any], step: Step) -> None:
+        copies = [sample_of(a).float() for a, _ in alive]
+        sources = [sample_of(b).float() for _, b in alive]
+        sizes = torch.stack([*foreach_norms(copies), *foreach_norms(sources)]).tolist()
+        gaps = torch.stack(foreach_norms(torch._foreach_sub(copies, sources))).tolist()
+        count = len(alive)
+        own, theirs = _root(sizes[:count]), _root(sizes[count:])
+        if theirs <= 0:
+            return
+        ratio = own / theirs
+        self.recorder.row(
+            TABLE, {"step": step.number, f"{name}.ratio": ratio, f"{name}.distance": _root(gaps) / theirs}
+        )
+        if not self._moved.get(name) and any(not torch.equal(a, b) for a, b in zip(copies, first, strict=True)):
+            self._moved[name] = True
+        if step.number < JUDGED or name in self._told:
+            return
+        if self._moved.get(name) and not (1 / OUT_OF_SCALE < ratio < OUT_OF_SCALE):
+            self._told.add(name)
+            text = f"the weights of the copy {name} have {ratio:.3g} times the norm of those it averages"
+            self.recorder.event("live-average-out-of-scale", text, name, step=step.number, value=round(ratio, 4))
+
+    def close(self) -> None:
+        """Tell of copies that never moved."""
+        for name, _, _ in self._pairs or ():
+            if self.recorder.step > JUDGED and not self._moved.get(name):
+                self.recorder.event("live-copy-never-moves", f"the copy {name} of the trained model never moved", name)
+
+    def _find(self) -> list[tuple[str, list[tuple[weakref.ref[Any], weakref.ref[Any]]], list[Any]]]:
+        """Pairs of (copy, source) with their parameters, and what the copy held at first."""
+        before = {name: first for name, _, first in self._pairs or ()}
+        held = {id(p) for w in self.recorder.optimizers.values() for p in w.parameters}
+        known = list(self.recorder.names.modules())
+        trained = [(n, m) for n, m in known if _all_held(m, held)]
+        others = [
+            (n, m)
+            for n, m in known
+            if not any(id(p) in held for p in m.parameters()) and any(True for _ in m.parameters())
+        ]
+        found: list[tuple[str, list[tuple[weakref.ref[Any], weakref.ref[Any]]], list[Any]]] = []
+        taken: set[str] = set()
+        for name, module in others:
+            if len(found) >= MAX_COPIES or any(name.startswith(f"{t}.") for t in taken):
+                continue
+            shapes = [p.shape for p in module.parameters()]
+            source = next((m for _, m in trained if [p.shape for p in m.parameters()] == shapes), None)
+            if source is None or len(shapes) < 2:
+                continue
+            pairs = list(zip(module.parameters(), source.parameters(), strict=True))
+            pairs = pairs[:: len(pairs) // MAX_PARAMETERS + 1]
+            taken.add(name)
+            first = before.get(name) or [sample_of(a).float().clone() for a, _ in pairs]
+            found.append((name, [(weakref.ref(a), weakref.ref(b)) for a, b in pairs], first))
+        return found
+
+
+def _all_held(module: Any, held: set[int]) -> bool:
+    parameters = list(module.parameters())
+    return bool(parameters) and all(id(p) in held for p in parameters)
+
+
+def _root(values: list[float]) -> float:
+    return math.sqrt(sum(v * v for v in values))

@@ -1,0 +1,123 @@
+"""What the user's code holds when it calls backward: loss terms by variable name, batches and outputs in numbers.
+
+Every step the scalar tensors that require a gradient (the terms of the loss); at sampled steps a digest of all tensors
+of the frame, and its plain numbers (weights of terms, temperatures, decay rates).
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from . import callers
+from .digest import digest, is_plain, plain_number
+from .probe import Backward, Probe, Step
+from .variables import local_variables
+
+MAX_TERMS = 24
+MAX_TENSORS, MAX_NUMBERS = 40, 40
+"""Variables of one frame that are looked at; a notebook's global names can be hundreds."""
+TABLE = "frame"
+_HIDDEN = re.compile(r"^_|^(?:self|cls)$")
+
+
+class Frames(Probe):
+    """Columns ``term/<name>`` in the optimizer's row; a table ``frame`` of what sampled frames held."""
+
+    name = "loss terms"
+
+    def __init__(self, recorder: Any) -> None:
+        super().__init__(recorder)
+        self._terms: dict[str, list[Any]] = {}
+        self._last: dict[str, weakref.ref[Any]] = {}
+        self._described: set[tuple[str, str]] = set()
+
+    def backward(self, moment: Backward) -> None:
+        """Look into the frame that called backward."""
+        frame = moment.frame
+        if frame is None:
+            return
+        with local_variables(frame) as found:
+            self._take_terms(found, moment)
+            if moment.sampled:
+                self._take_digests(found, moment)
+
+    def before_step(self, step: Step) -> None:
+        """The terms of the backwards since the last step become columns of this step."""
+        terms, self._terms = self._terms, {}
+        for name, values in terms.items():
+            step.row[f"term/{name}"] = values[0] if len(values) == 1 else sum(values[1:], values[0]) / len(values)
+
+    def _take_terms(self, found: dict[str, Any], moment: Backward) -> None:
+        count = 0
+        for name, value in found.items():
+            if not isinstance(value, torch.Tensor) or value.numel() != 1 or not value.requires_grad:
+                continue
+            if value.is_leaf or ((known := self._last.get(name)) is not None and known() is value):
+                continue  # a parameter, or left over from an earlier backward
+            count += 1
+            if count > MAX_TERMS:
+                return
+            self._last[name] = weakref.ref(value)
+            plain = value.detach().reshape(())
+            on_cpu = plain.device.type == "cpu"
+            self._terms.setdefault(name, []).append(float(plain) if on_cpu else plain.clone())
+
+    def _take_digests(self, found: dict[str, Any], moment: Backward) -> None:
+        row: dict[str, Any] = {"step": moment.step}
+        line = moment.frame.f_lineno if moment.frame else 0
+        numbers = 0
+        for name, value in list(found.items()):
+            if _HIDDEN.match(name):
+                continue
+            number = plain_number(value)
+            if number is not None and numbers < MAX_NUMBERS:
+                numbers += 1
+                row[f"{name}"] = number
+        for name, value in tensors_of(found):
+            for key, number in digest(value).items():
+                row[f"{name}.{key}"] = number
+            self._describe(name, value, moment, line)
+        self.recorder.row(f"{TABLE}{line}", row)
+
+    def _describe(self, name: str, value: Any, moment: Backward, line: int) -> None:
+        """Tell shape and type of a variable the first time that it is seen with so many dimensions."""
+        what = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+        key = (name, f"{value.dtype}{value.dim()}")
+        if key in self._described or len(self._described) > 200:
+            return
+        self._described.add(key)
+        place = callers.place(moment.frame)
+        self.recorder.event(
+            "tensor",
+            f"{name}: {what}",
+            name,
+            shape=list(value.shape),
+            dtype=str(value.dtype).removeprefix("torch."),
+            grad=value.requires_grad,
+            path=place[0] if place else None,
+            line=place[1] if place else None,
+        )
+
+
+def tensors_of(found: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Named tensors among variables: themselves, and the items of tuples, lists and dictionaries one level down."""
+    count = 0
+    for name, value in list(found.items()):
+        if _HIDDEN.match(name) or isinstance(value, torch.nn.Module):
+            continue
+        items: list[tuple[str, Any]] = [(name, value)]
+        if isinstance(value, (tuple, list)) and len(value) <= 8:
+            items = [(f"{name}[{i}]", item) for i, item in enumerate(value)]
+        elif isinstance(value, dict) and len(value) <= 32:
+            items = [(f"{name}[{key}]", item) for key, item in value.items() if isinstance(key, str)]
+        for label, item in items:
+            if is_plain(item) and item.numel() and not isinstance(item, torch.nn.Parameter):
+                count += 1
+                if count > MAX_TENSORS:
+                    return
+                yield label, item

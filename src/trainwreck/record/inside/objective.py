@@ -1,0 +1,180 @@
+"""What the loss is made of, read off its graph at sampled steps: the loss function's own inputs, terms and factors.
+
+Certain faults are plain here whatever the code looks like: a softmax under a cross-entropy, a sigmoid under
+``BCEWithLogits``, a likelihood of raw logits, a difference that broadcasts to a square.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import callers, graph, readings
+from .probe import Backward, Probe
+from .variables import local_variables
+
+TABLE = "objective"
+ENTROPY_LOSSES = ("NllLossBackward0", "NllLoss2DBackward0")
+PAIR_LOSSES = ("MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0")
+BINARY_LOSSES = ("BinaryCrossEntropyWithLogitsBackward0", "BinaryCrossEntropyBackward0")
+NEAR = 200
+"""Nodes from the loss within which its own functions are looked for."""
+LINEAR = ("AddmmBackward0", "MmBackward0", "LinearBackward0", "BmmBackward0", "ConvolutionBackward0", "ReluBackward0")
+
+
+class Objective(Probe):
+    """Events for what is wrong in the loss itself; a table ``objective`` of how predictions and targets agree."""
+
+    name = "objective"
+
+    def __init__(self, recorder: Any) -> None:
+        super().__init__(recorder)
+        self.saved = graph.SavedTensors()
+        self._told: set[str] = set()
+
+    def attach(self) -> None:
+        """Know when saved tensors must not be touched."""
+        self.saved.attach()
+
+    def backward(self, moment: Backward) -> None:
+        """Read the graph of this loss."""
+        root = moment.loss.grad_fn
+        if not moment.sampled or root is None:
+            return
+        near = graph.nodes(root, NEAR)
+        row: dict[str, Any] = {"step": moment.step}
+        names = self._term_names(moment)
+        factors = graph.terms(root, self.saved)
+        self._factors(factors, names, moment, row)
+        counts: dict[str, int] = {}
+        for node in near:
+            kind = graph.kind(node)
+            found = None
+            if kind in ENTROPY_LOSSES:
+                found = "ce", self._cross_entropy(node, moment)
+            elif kind in PAIR_LOSSES:
+                found = "mse", self._pair(node, moment)
+            elif kind in BINARY_LOSSES:
+                found = "bce", self._binary(node, kind, moment)
+            elif kind == "SubBackward0":
+                self._broadcast(node, graph.shape(node), "a difference in the loss", moment)
+            if found is None:
+                continue
+            label, numbers = found
+            counts[label] = counts.get(label, 0) + 1
+            for name, value in numbers.items():
+                row[f"{label}{counts[label] if counts[label] > 1 else ''}/{name}"] = value
+        if len(row) > 1:
+            line = moment.frame.f_lineno if moment.frame is not None else 0
+            self.recorder.row(f"{TABLE}{line}", row)
+
+    # terms
+
+    def _term_names(self, moment: Backward) -> dict[Any, str]:
+        """Variables of the calling frame by the graph node that made them."""
+        found: dict[Any, str] = {}
+        if moment.frame is None:
+            return found
+        with local_variables(moment.frame) as variables:
+            for name, value in list(variables.items()):
+                if isinstance(value, torch.Tensor) and value.numel() == 1 and value.grad_fn is not None:
+                    found[value.grad_fn] = name
+        return found
+
+    def _factors(
+        self, factors: list[tuple[Any, float]], names: dict[Any, str], moment: Backward, row: dict[str, Any]
+    ) -> None:
+        """The factor of each named term in the loss; a factor of exactly zero is told."""
+        seen: set[str] = set()
+        for node, weight in factors:
+            name = names.get(node)
+            if name is not None and name not in seen:
+                seen.add(name)
+                row[f"weight/{name}"] = weight
+            if weight == 0.0 and graph.kind(node) not in ("MulBackward0", "DivBackward0"):
+                label = name or graph.kind(node).removesuffix("Backward0")
+                self._tell("live-loss-term-weight-zero", f"the term {label} has the factor 0 in the loss", moment, name)
+
+    # loss functions
+
+    def _cross_entropy(self, node: Any, moment: Backward) -> dict[str, Any]:
+        below = graph.source(node)
+        kind = graph.kind(below)
+        scores, target = self.saved.of(node, "self"), self.saved.of(node, "target")
+        if kind == "LogSoftmaxBackward0":
+            first = graph.kind(graph.source(below))
+            if first in ("SoftmaxBackward0", "SigmoidBackward0"):
+                what = first.removesuffix("Backward0").lower()
+                text = f"the cross-entropy takes the output of a {what} for logits, so a softmax is applied to it again"
+                self._tell("live-softmax-before-cross-entropy", text, moment, node=node)
+        elif kind in ("SoftmaxBackward0", "SigmoidBackward0"):
+            text = "the likelihood loss takes probabilities where it needs their logarithm"
+            self._tell("live-nll-on-probabilities", text, moment, node=node)
+        elif scores is not None and kind in LINEAR:
+            total = readings.probability_mass(scores)
+            if total is not None and abs(total - 1.0) > 0.05:
+                text = f"the likelihood loss takes raw logits: their exponentials sum to {total:.3g} instead of 1"
+                self._tell("live-nll-on-raw-logits", text, moment, node=node)
+        if scores is None or target is None or kind != "LogSoftmaxBackward0":
+            return {}
+        return readings.classification(scores, target, self.saved.of(node, "ignore_index"))
+
+    def _binary(self, node: Any, kind: str, moment: Backward) -> dict[str, Any]:
+        below = graph.kind(graph.source(node))
+        if kind == "BinaryCrossEntropyWithLogitsBackward0" and below in ("SigmoidBackward0", "SoftmaxBackward0"):
+            what = below.removesuffix("Backward0").lower()
+            text = f"BCEWithLogits takes the output of a {what}: the sigmoid is applied twice"
+            self._tell("live-sigmoid-before-bce-with-logits", text, moment, node=node)
+        self._broadcast(node, (), "the binary cross-entropy", moment)
+        scores, target = self.saved.of(node, "self"), self.saved.of(node, "target")
+        if scores is None or target is None:
+            return {}
+        return readings.binary(scores, target, logits=kind == "BinaryCrossEntropyWithLogitsBackward0")
+
+    def _pair(self, node: Any, moment: Backward) -> dict[str, Any]:
+        scores, target = self.saved.of(node, "self"), self.saved.of(node, "target")
+        whole = tuple(scores.shape) if scores is not None else graph.shape(graph.child(node))
+        self._broadcast(node, whole, "the regression loss", moment)
+        return readings.regression(scores, target) if scores is not None and target is not None else {}
+
+    def _broadcast(self, node: Any, whole: tuple[int, ...], what: str, moment: Backward) -> None:
+        """A column against a row: (N, 1) and (N,) became (N, N)."""
+        for index in (0, 1):
+            part = graph.child(node, index)
+            if part is None:
+                continue
+            if graph.kind(part) == "ExpandBackward0":
+                whole, part = graph.shape(part), graph.child(part)
+            small = graph.shape(part)
+            if len(whole) >= 2 and whole[-1] == whole[-2] > 1 and small in (whole[:-1], (*whole[:-1], 1)):
+                text = f"{what} spreads {list(small)} to {list(whole)}: each prediction meets every target"
+                self._tell("live-loss-broadcast", text, moment, node=node)
+                return
+
+    def _tell(self, kind: str, text: str, moment: Backward, module: str | None = None, node: Any = None) -> None:
+        """An event at the line that made the variable ``module``, or the variable nearest above ``node``."""
+        if kind in self._told:
+            return
+        self._told.add(kind)
+        place = callers.place(moment.frame)
+        name = module or (self._nearest(node, moment) if node is not None else None)
+        line = callers.assigned(moment.frame, name) if name is not None and moment.frame is not None else None
+        self.recorder.event(
+            kind,
+            text,
+            module,
+            step=moment.step,
+            path=place[0] if place else None,
+            line=line or (place[1] if place else None),
+            variable=name,
+        )
+
+    def _nearest(self, node: Any, moment: Backward) -> str | None:
+        """The variable of the calling frame that was made from ``node`` in the fewest operations."""
+        best: tuple[int, str] | None = None
+        for made, name in self._term_names(moment).items():
+            under = graph.nodes(made, 60)
+            if node in under and (best is None or under.index(node) < best[0]):
+                best = under.index(node), name
+        return best[1] if best is not None else None

@@ -1,0 +1,180 @@
+"""Outputs of leaf modules at sampled steps: hooks are attached for that step only, and never where torch compiles.
+
+Also batch norm's running statistics, and units that never fired.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import Any
+
+import torch
+
+from .digest import is_plain
+from .probe import Probe, Step
+
+TABLE = "modules"
+MAX_MODULES = 256
+MAX_UNITS = 8192
+"""Units of one layer whose activity is remembered."""
+RECTIFIERS = ("ReLU", "ReLU6", "GELU", "SiLU", "LeakyReLU", "ELU")
+SQUASHERS = {"Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0), "Hardsigmoid": (0.0, 1.0)}
+FLAT = 0.02
+"""Distance from the end of a sigmoid's or tanh's range within which it is called saturated: its slope there is under a
+tenth of the greatest."""
+RUNNING_STEPS = 8
+"""Steps in training mode after which running statistics must have moved."""
+
+
+class Sampling(Probe):
+    """Table ``modules``: ``<module>.min``, ``.max``, ``.std``, ``.zero``, ``.saturated``; events for units that never
+    fired and for statistics that do not move."""
+
+    name = "module outputs"
+
+    def __init__(self, recorder: Any) -> None:
+        super().__init__(recorder)
+        self.compiled = False
+        self._every = bool(recorder.options.get("every_leaf"))
+        self._handles: list[Any] = []
+        self._row: dict[str, Any] = {}
+        self._fired: dict[str, Any] = {}
+        self._looks: dict[str, int] = {}
+        self._running: list[tuple[weakref.ref[Any], str, Any]] = []
+        self._told: set[str] = set()
+        self._thread = 0
+
+    def attach(self) -> None:
+        """Know when something is compiled: from then on no hook of ours may be in place."""
+        original = torch.compile
+
+        def compile(*arguments: Any, **options: Any) -> Any:
+            self.compiled = True
+            self._remove()
+            return original(*arguments, **options)
+
+        for name in ("__doc__", "__name__", "__qualname__", "__module__"):
+            setattr(compile, name, getattr(original, name))
+        compile.__wrapped__ = original  # type: ignore[attr-defined]
+        torch.compile = compile
+
+    def before_step(self, step: Step) -> None:
+        """The sampled step's forwards are over."""
+        if step.watched.index == 0:
+            self._remove()
+            if len(self._row) > 1:
+                self.recorder.row(TABLE, self._row)
+            self._row = {}
+
+    def after_step(self, step: Step) -> None:
+        """Attach before a step that is to be sampled; look at running statistics once."""
+        if step.watched.index:
+            return
+        if step.number == 1:
+            self._remember_statistics()
+        if step.number == RUNNING_STEPS:
+            self._judge_statistics(step)
+        if not self.compiled and (self._every or self.recorder.sampled(step.number + 1)):
+            self._attach(step.number + 1)
+
+    def close(self) -> None:
+        """Tell of units that never fired."""
+        for name, fired in self._fired.items():
+            looks, units = self._looks[name], fired.numel()
+            dead = units - int(fired.sum())
+            if looks >= 4 and units >= 4 and dead > 0.5 * units:
+                share = dead / units
+                text = f"{dead} of {units} units of {name} were zero for every sample of {looks} sampled steps"
+                self.recorder.event("live-dead-units", text, name, value=round(share, 3))
+
+    # below
+
+    def _attach(self, step: int) -> None:
+        self._row = {"step": step}
+        self._thread = threading.get_ident()
+        for name, module in leaves(self.recorder.names.modules()):
+            self._handles.append(module.register_forward_hook(self._hook(name, type(module).__name__)))
+
+    def _remove(self) -> None:
+        handles, self._handles = self._handles, []
+        for handle in handles:
+            handle.remove()
+
+    def _hook(self, name: str, kind: str) -> Any:
+        def hook(module: Any, arguments: Any, output: Any) -> None:
+            if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+                return
+            try:
+                if self.name not in self.recorder.faults.off and module.training:
+                    with torch.no_grad():
+                        self._look(name, kind, output)
+            except Exception as problem:
+                self.recorder.faults.add(self.name, problem)
+
+        return hook
+
+    def _look(self, name: str, kind: str, output: Any) -> None:
+        if isinstance(output, tuple) and output:
+            output = output[0]
+        if not is_plain(output) or not output.is_floating_point() or not output.numel() or f"{name}.min" in self._row:
+            return
+        value = output.detach()
+        low, high = torch.aminmax(value)
+        self._row[f"{name}.min"], self._row[f"{name}.max"] = low, high
+        if self._every and not self.recorder.sampled(int(self._row["step"])):
+            return
+        self._row[f"{name}.std"] = value.float().std() if value.numel() > 1 else 0.0
+        if kind in RECTIFIERS or float_is_zero(low):
+            self._units(name, value)
+        elif kind in SQUASHERS:
+            bottom, top = SQUASHERS[kind]
+            width = FLAT * (top - bottom)
+            flat = (value < bottom + width) | (value > top - width)
+            self._row[f"{name}.saturated"] = flat.float().mean()
+
+    def _units(self, name: str, value: Any) -> None:
+        """Share of zeros, and which units fired at all."""
+        positive = value > 0
+        self._row[f"{name}.zero"] = 1.0 - positive.float().mean()
+        if value.dim() < 2 or value.shape[1 if value.dim() in (2, 4) else -1] > MAX_UNITS:
+            return
+        unit = 1 if value.dim() in (2, 4) else value.dim() - 1
+        fired = positive.transpose(0, unit).reshape(positive.shape[unit], -1).any(1)
+        known = self._fired.get(name)
+        self._fired[name] = fired if known is None or known.shape != fired.shape else known | fired
+        self._looks[name] = self._looks.get(name, 0) + 1
+
+    def _remember_statistics(self) -> None:
+        norm = torch.nn.modules.batchnorm._NormBase
+        for name, module in list(self.recorder.names.modules())[:2000]:
+            if issubclass(type(module), norm) and getattr(module, "running_mean", None) is not None and module.training:
+                self._running.append((weakref.ref(module), name, module.running_mean.clone()))
+        del self._running[64:]
+
+    def _judge_statistics(self, step: Step) -> None:
+        alive = [(m, name, old) for ref, name, old in self._running if (m := ref()) is not None and m.training]
+        self._running = []
+        if alive and alive[0][2].device.type == "cpu":
+            still = [name for m, name, old in alive if m.running_mean is not None and torch.equal(m.running_mean, old)]
+            if len(still) == len(alive):
+                momentum = alive[0][0].momentum
+                text = (
+                    f"running statistics of {len(still)} batch-norm layers in training mode have not moved in"
+                    f" {step.number - 1} steps (momentum {momentum}): evaluation will use their initial values"
+                )
+                self.recorder.event("live-running-statistics-still", text, still[0], step=step.number, value=momentum)
+
+
+def leaves(modules: Any) -> list[tuple[str, Any]]:
+    """Modules without children that take part in a forward, at most ``MAX_MODULES`` spread over the model."""
+    skip = (torch.jit.ScriptModule, torch.nn.Identity, torch.nn.modules.loss._Loss)
+    found = [(n, m) for n, m in modules if not m._modules and not isinstance(m, skip) and n]
+    if len(found) > MAX_MODULES:
+        found = found[:: len(found) // MAX_MODULES + 1]
+    return found
+
+
+def float_is_zero(value: Any) -> bool:
+    """True for a CPU scalar that is exactly 0: what a rectifier leaves."""
+    return bool(value.device.type == "cpu" and value == 0)
