@@ -14,6 +14,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting, sign_of
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import keyword_place
+from trainwreck.code.settings.contradictions import contradicted_settings
 from trainwreck.code.values import Proof, values
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
@@ -23,7 +24,7 @@ METHODS = frozenset(["generate"])
 
 
 def contradicted(project: Project, rule: str) -> Iterator[Evidence]:
-    """Calls whose arguments fulfil an entry of the table for the rule module ``rule`` (its ``__name__``)."""
+    """Calls, configurations and commands that fulfil an entry of the table for the rule module ``rule`` (its name)."""
     name = sign_of(rule).removeprefix("code-")
     for entry in arguments.contradictions():
         if entry.id != name:
@@ -36,6 +37,7 @@ def contradicted(project: Project, rule: str) -> Iterator[Evidence]:
                 text = _sentence(entry, group, call.name, given, closed)
                 fix = Fix(entry.fix) if entry.fix else None
                 yield sighting(rule, _place(call, entry), text, proof=_proof(project, call, entry), fix=fix)
+    yield from contradicted_settings(project, rule)
 
 
 def _calls(project: Project, group: Group) -> Iterator[Call]:

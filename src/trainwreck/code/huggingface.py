@@ -74,8 +74,22 @@ def loaded_by(project: Project, node: ast.expr | None, scope: Scope, among: Sequ
     if node is None:
         return None
     nodes = {c.node: c for c in among}
-    found = {nodes[c.node].node: nodes[c.node] for c in made(project, node, scope) if c.node in nodes}
+    found: dict[ast.Call, Call] = {}
+    todo, seen = [(node, scope)], set[int]()
+    while todo:
+        for call in made(project, *todo.pop()):
+            if id(call.node) in seen:
+                continue
+            seen.add(id(call.node))
+            if call.node in nodes:
+                found[call.node] = nodes[call.node]
+            elif call.name in SAME_OBJECT and call.receiver is not None:
+                todo.append((call.receiver, call.scope))
     return next(iter(found.values())) if len(found) == 1 else None
+
+
+SAME_OBJECT = frozenset(["to", "cuda", "cpu", "half", "float", "double", "bfloat16", "train", "eval", "requires_grad_"])
+"""Methods of a model that give the model back."""
 
 
 def trainer_calls(project: Project) -> list[Call]:
@@ -237,3 +251,23 @@ def streamed(project: Project, root: Call | None) -> bool:
     return (
         root is not None and root.name == "load_dataset" and only(project, option(project, root, "streaming")) is True
     )
+
+
+def quantised(project: Project, load: Call) -> bool:
+    """True for a model that is loaded in 4 or 8 bits by bitsandbytes."""
+    given = option(project, load, "quantization_config")
+    if given is None:
+        return any(only(project, option(project, load, w)) is True for w in ("load_in_4bit", "load_in_8bit"))
+    makers = [c for c in made(project, *given) if c.name == "BitsAndBytesConfig"]
+    return any(only(project, option(project, c, w)) is True for c in makers for w in ("load_in_4bit", "load_in_8bit"))
+
+
+def before(one: Call, other: Call) -> bool:
+    """True if both stand in one function and ``one`` above ``other``."""
+    return one.scope is other.scope and (one.line, one.node.col_offset) < (other.line, other.node.col_offset)
+
+
+def trains(project: Project) -> bool:
+    """True if the program runs a backward pass or ``train()`` of a trainer."""
+    ends = ("backward", "train", "manual_backward", "training_step")
+    return any(c for name in ends for c in project.calls(name) if name != "train" or not c.node.args)

@@ -1,0 +1,121 @@
+"""The end token is the padding token, and padding is left out of the loss.
+
+What: ``pad_token = eos_token``, texts that end with the end token, and a collator (or own code) that sets the labels of
+padding to -100.
+Why it matters: the end token never counts in the loss: the model does not learn to stop.
+When it is fine: where labels are masked by the attention mask, and for plain pre-training on packed text.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import last_name, written
+from trainwreck.code.facts import only, option
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
+from trainwreck.core.evidence import Evidence
+from trainwreck.core.fix import Fix
+
+BAD = (
+    """
+from transformers import AutoTokenizer, DataCollatorForLanguageModeling
+tok = AutoTokenizer.from_pretrained("m")
+tok.pad_token = tok.eos_token  # expect
+def prepare(row):
+    return tok(row["question"] + row["answer"] + tok.eos_token)
+collate = DataCollatorForLanguageModeling(tok, mlm=False)
+""",
+    """
+from transformers import AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained("m")
+tokenizer.pad_token_id = tokenizer.eos_token_id  # expect
+def collate(rows):
+    batch = tokenizer([f"{r['q']} {r['a']}{tokenizer.eos_token}" for r in rows], padding=True, return_tensors="pt")
+    labels = batch["input_ids"].clone()
+    labels[labels == tokenizer.pad_token_id] = -100
+    return {**batch, "labels": labels}
+""",
+)
+GOOD = (
+    """
+from transformers import AutoTokenizer, DataCollatorForLanguageModeling
+tok = AutoTokenizer.from_pretrained("m")
+tok.pad_token = tok.unk_token
+def prepare(row):
+    return tok(row["question"] + row["answer"] + tok.eos_token)
+collate = DataCollatorForLanguageModeling(tok, mlm=False)
+""",
+    """
+from transformers import AutoTokenizer, DataCollatorForLanguageModeling
+tok = AutoTokenizer.from_pretrained("m")
+tok.pad_token = tok.eos_token
+def prepare(rows):
+    return tok(rows["text"], truncation=True)
+collate = DataCollatorForLanguageModeling(tok, mlm=False)
+""",
+    """
+from transformers import AutoTokenizer
+tok = AutoTokenizer.from_pretrained("m")
+tok.pad_token = tok.eos_token
+def collate(rows):
+    batch = tok([r["a"] + tok.eos_token for r in rows], padding=True, return_tensors="pt")
+    labels = batch["input_ids"].clone()
+    labels[batch["attention_mask"] == 0] = -100
+    return {**batch, "labels": labels}
+""",
+)
+MASKED = re.compile(r"==\s*\w*\.?pad_token_id")
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    masking = _masking(project)
+    ended = _ended(project)
+    if masking is None or ended is None:
+        return
+    for scope in project.scopes:
+        for node in project.within(scope, ast.Assign):
+            if isinstance(node, ast.Assign) and _pad_is_end(node):
+                text = "padding is the end token, and labels of padding are left out: the end is never learned"
+                fix = Fix("use another padding token, or mask by the attention mask")
+                yield sighting(__name__, (node, scope), text, proof=[masking, ended], fix=fix)
+                return
+
+
+def _pad_is_end(node: ast.Assign) -> bool:
+    target, value = node.targets[0], node.value
+    pad = isinstance(target, ast.Attribute) and target.attr in ("pad_token", "pad_token_id")
+    return pad and isinstance(value, ast.Attribute) and value.attr in ("eos_token", "eos_token_id")
+
+
+def _masking(project: Project) -> tuple[str, int, str] | None:
+    """Where labels of padding become -100."""
+    for call in project.calls("DataCollatorForLanguageModeling"):
+        if only(project, option(project, call, "mlm", 1)) is False and project.from_package(call, "transformers"):
+            return _link(call.node, call.scope)
+    for scope in project.scopes:
+        for node in project.within(scope, ast.Assign):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+                ignored = written(node.value) == "-100"
+                if ignored and MASKED.search(written(node.targets[0].slice)) and "label" in written(node.targets[0]):
+                    return _link(node, scope)
+    return None
+
+
+def _ended(project: Project) -> tuple[str, int, str] | None:
+    """Where the end token is put behind a text."""
+    for scope in project.scopes:
+        for node in project.within(scope, ast.BinOp, ast.JoinedStr):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and last_name(node.right) == "eos_token":
+                return _link(node, scope)
+            last = node.values[-1] if isinstance(node, ast.JoinedStr) and node.values else None
+            if isinstance(last, ast.FormattedValue) and last_name(last.value) == "eos_token":
+                return _link(node, scope)
+    return None
+
+
+def _link(node: ast.AST, scope: Scope) -> tuple[str, int, str]:
+    return scope.module.path, int(getattr(node, "lineno", 1)), written(node)[:80]

@@ -1,0 +1,67 @@
+"""A reward that is the same for every completion.
+
+What: every ``return`` of a function among ``reward_funcs`` gives one constant, repeated.
+Why it matters: advantages are differences within a group: they are all zero, and nothing is learned.
+When it is fine: as a stand-in while something else is tried; together with other rewards it does no harm.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.rules.finetuning.reward_func_signature import functions
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+from trl import GRPOTrainer
+def reward(completions, **kwargs):
+    return [1.0] * len(completions)  # expect
+GRPOTrainer("m", reward_funcs=reward, train_dataset=data).train()
+""",
+    """
+from trl import GRPOTrainer
+def reward(prompts, completions, **kwargs):
+    if not completions:
+        return [0.0 for _ in prompts]
+    return [0.0 for c in completions]  # expect
+GRPOTrainer("m", reward_funcs=[reward], train_dataset=data).train()
+""",
+)
+GOOD = """
+from trl import GRPOTrainer
+def one(completions, **kwargs):
+    if bad():
+        return [0.0] * len(completions)
+    return [float(len(c)) for c in completions]
+def two(completions, **kwargs):
+    return [1.0 if "x" in c else 0.0 for c in completions]
+def three(completions, **kwargs):
+    rewards = [0.0] * len(completions)
+    rewards[0] = 1.0
+    return rewards
+def four(completions, **kwargs):
+    return [0.0] * len(completions) if off() else [1.0] * len(completions)
+GRPOTrainer("m", reward_funcs=[one, two, three, four], train_dataset=data).train()
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for function, call in functions(project):
+        values = [_repeated(v) if v is not None else None for v in function.returns]
+        if values and None not in values and len(set(values)) == 1 and function.returns[-1] is not None:
+            text = f"{function.name} gives every completion the reward {values[0]}"
+            yield sighting(__name__, (function.returns[-1], function), text, proof=[call])
+
+
+def _repeated(node: ast.expr) -> float | None:
+    """The one number that a list of it holds."""
+    match node:
+        case ast.BinOp(left=ast.List(elts=[ast.Constant(value=int() | float() as value)]), op=ast.Mult()):
+            return float(value)
+        case ast.ListComp(elt=ast.Constant(value=int() | float() as value)):
+            return float(value)
+    return None
