@@ -27,7 +27,8 @@ def files(text: str) -> dict[str, str]:
 def seen(rule: Rule, text: str) -> StaticSightings:
     if "#--- " in text:
         return witness(build([from_bytes(name, body.encode()) for name, body in files(text).items()]))
-    module = parse("train.py", text)
+    cells = [n for n, line in enumerate(text.split("\n"), 1) if line.startswith("# %%")]
+    module = parse("train.py", text, cells or None)
     assert isinstance(module, Module), module
     failing = [n for n, line in enumerate(module.lines, 1) if "# fails" in line]
     failures = []
