@@ -1,7 +1,7 @@
 """Every rule finds its own BAD code on the marked line and says nothing about its GOOD code.
 
-Code with lines ``# %%`` stands for the cells of a notebook. Marks: ``# expect`` the line to be named; ``# fails`` the line where the rule's ERROR surfaces. An example of several
-files has lines ``#--- path`` that begin each of them; what stands before the first is left out.
+Marks: ``# expect`` the line to be named; ``# fails`` the line where the rule's ERROR surfaces. Lines ``# %%`` part
+the cells of a notebook. An example of several files has lines ``#--- path`` that begin each of them; what stands before the first is left out.
 """
 
 from __future__ import annotations
