@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -15,3 +16,17 @@ ROOT = Path(__file__).parent / "tables"
 def settings_table(name: str) -> Mapping[str, Any]:
     """The table ``tables/<name>.toml``. Raises FileNotFoundError for a name that there is not."""
     return tomllib.loads((ROOT / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+_FAMILIES = re.compile(
+    r"(?P<llama>llama)|(?P<mixtral>mixtral)|(?P<mistral>mistral)|(?P<qwen>qwen|qwq)|(?P<gemma>gemma)|(?P<phi>\bphi\W?\d)"
+    r"|(?P<deepseek>deepseek)|(?P<falcon>falcon)|(?P<bloom>bloom)|(?P<gpt2>gpt2)|(?P<neox>pythia|gpt-neox)|(?P<opt>\bopt-)"
+    r"|(?P<glm>glm)|(?P<yi>\byi-)|(?P<internlm>internlm)|(?P<baichuan>baichuan)|(?P<smollm>smollm)|(?P<olmo>olmo)",
+    re.IGNORECASE,
+)
+
+
+def family(name: str) -> str:
+    """The family of language models that a name speaks of, "" for none; distilled models speak of two and get ""."""
+    found = {m.lastgroup for m in _FAMILIES.finditer(name.rsplit("/", 1)[-1]) if m.lastgroup}
+    return found.pop() if len(found) == 1 else ""

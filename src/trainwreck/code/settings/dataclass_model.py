@@ -52,9 +52,7 @@ def _hf(project: Project, call: Call) -> Parser | None:
             closed = False
         if any(k.arg == "fail_with_unknown_args" for k in other.node.keywords):
             closed = False
-    if any(
-        c.scope.module.path == call.scope.module.path for c in project.calls("add_argument", "parse_known_args")
-    ):
+    if any(c.scope.module.path == call.scope.module.path for c in project.calls("add_argument", "parse_known_args")):
         closed = False
     return made("trl" if kind == "trl" else "hf", call.node, call.scope, options, closed, libraries)
 
