@@ -25,6 +25,8 @@ ORDER = [
     "engine",
     "checking",
     "record",
+    "jax",
+    "callbacks",
     "environment",
     "package",
     "cli",

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "diagnose", "explain"]
+__all__ = ["__version__", "check", "diagnose", "explain", "log", "watch"]
 
 # Type checkers read this name specially; importing it from typing would cost more than all the rest of this file.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainwreck.catalogue.explain import explain
+    from trainwreck.checking.api import check
     from trainwreck.engine import diagnose
+    from trainwreck.record.api import log, watch
 
-_HOMES = {"diagnose": "trainwreck.engine", "explain": "trainwreck.catalogue.explain"}
+_HOMES = {
+    "check": "trainwreck.checking.api",
+    "diagnose": "trainwreck.engine",
+    "explain": "trainwreck.catalogue.explain",
+    "log": "trainwreck.record.api",
+    "watch": "trainwreck.record.api",
+}
 
 
 def __getattr__(name: str) -> object:

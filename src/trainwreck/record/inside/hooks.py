@@ -14,21 +14,25 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 _recorder: Any = None
+_folder: str | None = None
+"""Where the recording under way is kept; None when none is."""
 
 
 def install(folder: str, options: dict[str, Any] | None = None) -> None:
     """Record into ``folder`` from the moment torch is imported; note an exception that ends the program."""
+    global _folder
+    _folder = folder
     if "torch" in sys.modules:
         start(folder, options)
     else:
         sys.meta_path.insert(0, _AfterTorch(folder, options))
     if sys.excepthook is sys.__excepthook__:
-        sys.excepthook = _excepthook(folder)
+        sys.excepthook = _excepthook
 
 
 def current() -> Any:
@@ -79,21 +83,31 @@ def start(folder: str, options: dict[str, Any] | None = None) -> Any:
     return _recorder
 
 
-def _excepthook(folder: str) -> Callable[..., None]:
+def stop() -> None:
+    """End the recording of this process; ``start`` may begin another one. Hooks that stay behind return at once."""
+    global _recorder, _folder
+    recorder, _recorder, _folder = _recorder, None, None
+    if recorder is not None:
+        recorder.close()
+
+
+def keep_traceback(folder: str, error: BaseException) -> None:
+    """Write the traceback of ``error`` beside the recording, without our frames; raises nothing."""
+    with contextlib.suppress(Exception):
+        rank = os.environ.get("RANK", "0")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, f"traceback-rank{rank}.txt"), "w", encoding="utf-8") as file:
+            file.writelines(traceback.format_exception(type(error), error, error.__traceback__))
+
+
+def _excepthook(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
     """Print the user's traceback without our frames, and keep a copy beside the recording."""
-
-    def hook(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
-        with contextlib.suppress(Exception):
-            strip(value)
-            trace = value.__traceback__
-        sys.__excepthook__(kind, value, trace)
-        with contextlib.suppress(Exception):
-            rank = os.environ.get("RANK", "0")
-            os.makedirs(folder, exist_ok=True)
-            with open(os.path.join(folder, f"traceback-rank{rank}.txt"), "w", encoding="utf-8") as file:
-                file.writelines(traceback.format_exception(kind, value, trace))
-
-    return hook
+    with contextlib.suppress(Exception):
+        strip(value)
+        trace = value.__traceback__
+    sys.__excepthook__(kind, value, trace)
+    if _folder is not None:
+        keep_traceback(_folder, value)
 
 
 def strip(error: BaseException, seen: set[int] | None = None) -> None:
