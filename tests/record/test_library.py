@@ -120,8 +120,8 @@ class Net(nn.Module):
 torch.manual_seed(0)
 data = [{"x": torch.randn(4).clamp(-2, 2), "labels": i % 2} for i in range(200)]
 data[100]["x"][0] = 5.0
-options = TrainingArguments("out", num_train_epochs=1, logging_steps=2, report_to="none", disable_tqdm=True, save_strategy="no",
-                            per_device_train_batch_size=4, use_cpu=True)
+options = TrainingArguments("out", num_train_epochs=1, logging_steps=2, report_to="none", disable_tqdm=True,
+                            save_strategy="no", per_device_train_batch_size=4, use_cpu=True)
 Trainer(Net(), options, train_dataset=data, callbacks=[Recording(record_to="rec", quiet=True)]).train()
 """
     python(tmp_path, text)
@@ -172,8 +172,9 @@ class Net(lightning.LightningModule):
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 data = torch.utils.data.TensorDataset(torch.randn(96, 4), torch.randint(2, (96,)))
-trainer = lightning.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False, log_every_n_steps=4,
-                            enable_progress_bar=False, enable_model_summary=False, callbacks=[Recording(record_to="rec", quiet=True)])
+trainer = lightning.Trainer(max_epochs=2, accelerator="cpu", logger=False, enable_checkpointing=False,
+                            log_every_n_steps=4, enable_progress_bar=False, enable_model_summary=False,
+                            callbacks=[Recording(record_to="rec", quiet=True)])
 trainer.fit(Net(), torch.utils.data.DataLoader(data, batch_size=8))
 """
     python(tmp_path, text)

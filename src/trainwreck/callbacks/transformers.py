@@ -1,4 +1,4 @@
-"""For the Trainer of transformers and everything that is built on it (TRL): ``Trainer(..., callbacks=[Recording()])``."""
+"""For the Trainer of transformers and all that is built on it (TRL): ``Trainer(..., callbacks=[Recording()])``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainwreck.record.api import Watching, log, recorder, watch
 class Recording(TrainerCallback):  # type: ignore[misc]
     """Records a Trainer's run: everything ``trainwreck.watch`` records, and the values that the Trainer logs.
 
-    ``record_to`` defaults to ``trainwreck`` in the Trainer's output directory; other options as of ``trainwreck.watch``.
+    ``record_to`` defaults to ``trainwreck`` in the output directory; other options as of ``trainwreck.watch``.
     """
 
     def __init__(self, record_to: str | os.PathLike[str] | None = None, **options: Any) -> None:
