@@ -22,7 +22,7 @@ def watch(
     """``step``, observed: same arguments, same results, bit for bit.
 
     Recorded at each call: scalar results (the one called a loss is the loss), the norm of the weights by pytree path
-    and of gradients where ``step`` returns them; at steps 1 to 5 and every 20th the size of the update against the weights.
+    and of gradients where ``step`` returns them; at steps 1 to 5 and every 20th the size of the update.
     ``gradients(*arguments)`` gives gradients of a step that does not return them; it runs at those sampled steps only.
     ``record_to`` is the folder of the recording (default ``.trainwreck/runs/…``); ``trainwreck diagnose`` reads it, and
     ``.diagnose()`` does so at once. A non-finite result is run again primitive by primitive to find where it was born.
