@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainwreck.catalogue import releases
@@ -19,6 +19,8 @@ from trainwreck.code.calls import Call
 from trainwreck.code.outdated import grade
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sign_of
+from trainwreck.code.settings.index import of
+from trainwreck.code.settings.launch import Launch
 from trainwreck.code.targets import Aim, aim, brackets
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.fix import Edit, Fix
@@ -35,12 +37,8 @@ TRL = {
     "rloo": "RLOOConfig",
 }
 """The class whose fields are the flags of a command of trl."""
-SERVERS = (
-    (re.compile(r"\bvllm\s+serve\b|vllm\.entrypoints\.(?:openai\.)?api_server"), "vllm", "AsyncEngineArgs"),
-    (re.compile(r"sglang\.launch_server|\bsglang\s+serve\b"), "sglang", "ServerArgs"),
-)
-_FLAG = re.compile(r"(?:^|\s)(--([A-Za-z][\w-]*))(?=[\s=]|$)")
-_SCRIPT = re.compile(r"(?:^|\s)([\w./-]+\.py)\b")
+SERVERS = {"vllm": ("vllm", "AsyncEngineArgs"), "sglang": ("sglang", "ServerArgs")}
+"""The class whose fields are the flags of a server."""
 _KEY = re.compile(r"""^(?:["']?)([A-Za-z_]\w*)(?:["']?)\s*:""")
 _JSON_KEY = re.compile(r'^\s{1,4}"([A-Za-z_]\w*)"\s*:')
 
@@ -60,6 +58,7 @@ class Option:
     certain: bool
     history: History
     entry: Rename | None
+    cell: int | None = None
 
     def evidence(self, rule: str) -> Evidence:
         new = self.entry.names.get(self.name, "") if self.entry is not None else ""
@@ -71,14 +70,14 @@ class Option:
             f"it){pin}" + (f"; {instead}" if instead else "")
         )
         fix = Fix(instead) if instead else None
-        if self.entry is not None and self.entry.safe and new.isidentifier():
+        if self.entry is not None and self.entry.safe and new.isidentifier() and self.written in self.text:
             dashed = new.replace("_", "-") if "-" in self.written[2:] else new
             start = self.column - 1
             line = self.text[:start] + self.text[start:].replace(self.written.lstrip("-"), dashed, 1)
             fix = Fix(instead, (Edit(self.path, self.line, self.line, line),), safe=True)
         proof = [[self.where.pin.path, self.where.pin.line, self.where.pin.text]] if self.where.pin is not None else []
         value = {"proof": proof} if proof and self.where.pin is not None and self.where.pin.line else None
-        place = Where("config", path=self.path, line=self.line, column=self.column, key=self.name)
+        place = Where("config", path=self.path, line=self.line, column=self.column, key=self.name, cell=self.cell)
         severity = grade(self.where.pin is not None and self.certain)
         return Evidence(sign_of(rule), "direct", sentence, place, value, fix=fix, severity=severity)
 
@@ -150,70 +149,33 @@ def _option(project: Project, package: str, owner: str, name: str, path: str) ->
 
 # ---------------------------------------------------------------------- flags of commands
 def _scripts(project: Project) -> Iterator[Option]:
-    for path, text in texts(project, ("shell",)):
-        yield from _commands(project, path, text.split("\n"))
-    for path, walked in project.walked.items():
-        if path.endswith(".ipynb") and "--" in walked.top.module.text:
-            lines = [line.split("# ", 1)[1] if line.startswith("pass  # !") else "" for line in walked.top.module.lines]
-            if not walked.top.module.cells:
-                yield from _commands(project, path, lines)
+    settings = of(project)
+    lines = {path: text.split("\n") for path, text in texts(project, ("shell",))}
+    for launch in settings.launches:
+        flags = launch.flags()
+        owner = SERVERS.get(launch.launcher) or _trl(launch) or _parsed(project, settings.script_of(launch))
+        theirs = {f.name for f in flags} & {"per_device_train_batch_size", "save_strategy"}
+        for flag in flags:
+            # a script that is not here: only a flag that no other parser has, beside another one of the trainer
+            lost = flag.name == "evaluation_strategy" and theirs and not settings.script_of(launch)
+            use = owner or (("transformers", "TrainingArguments") if lost else None)
+            option = _option(project, *use, flag.name, launch.path) if use is not None else None
+            if option is not None and use is not None and flag.written.startswith("--"):
+                rows, place = lines.get(launch.path, []), flag.place
+                row = rows[place.line - 1] if place.cell is None and place.line <= len(rows) else ""
+                column = row.find(flag.written, place.column - 1) + 1 or place.column
+                yield Option(
+                    flag.name, use[1], launch.path, place.line, column, row, flag.written, *option, cell=place.cell
+                )
 
 
-def _commands(project: Project, path: str, lines: Sequence[str]) -> Iterator[Option]:
-    for first, last in commands(lines):
-        whole = " ".join(line.rstrip("\\ \t") for line in lines[first:last])
-        if "--" not in whole:
-            continue
-        owner = _server(whole) or _trl(whole) or _parsed(project, path, whole)
-        for number in range(first, last):
-            for match in _FLAG.finditer(lines[number].split(" #", 1)[0]):
-                name = match[2].replace("-", "_")
-                use = owner or _unmistakable(whole, name)
-                option = _option(project, *use, name, path) if use is not None else None
-                if option is not None and use is not None:
-                    column = match.start(1) + 1
-                    yield Option(name, use[1], path, number + 1, column, lines[number], match[1], *option)
+def _trl(launch: Launch) -> tuple[str, str] | None:
+    return ("trl", TRL[launch.word]) if launch.launcher == "trl" and launch.word in TRL else None
 
 
-def commands(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """(first, one past the last) line of each command, continued lines joined; comments left out."""
-    first: int | None = None
-    for number, line in enumerate(lines):
-        if first is None and (not line.strip() or line.lstrip().startswith("#")):
-            continue
-        first = number if first is None else first
-        if not line.rstrip().endswith("\\"):
-            yield first, number + 1
-            first = None
-    if first is not None:
-        yield first, len(lines)
-
-
-def _server(command: str) -> tuple[str, str] | None:
-    return next(((package, owner) for pattern, package, owner in SERVERS if pattern.search(command)), None)
-
-
-def _trl(command: str) -> tuple[str, str] | None:
-    found = re.search(r"(?:^|\s)trl\s+(\w+)", command)
-    return ("trl", TRL[found[1]]) if found and found[1] in TRL else None
-
-
-def _unmistakable(command: str, name: str) -> tuple[str, str] | None:
-    """A script that is not here: only a flag that no other parser has, beside another one of the trainer."""
-    theirs = name == "evaluation_strategy" and re.search(r"--(?:per_device_train_batch_size|save_strategy)\b", command)
-    return ("transformers", "TrainingArguments") if theirs else None
-
-
-def _parsed(project: Project, path: str, command: str) -> tuple[str, str] | None:
+def _parsed(project: Project, module: str | None) -> tuple[str, str] | None:
     """The class of a library whose fields the script of the project takes as flags."""
-    found = _SCRIPT.search(command)
-    if found is None:
-        return None
-    wanted = found[1].lstrip("./")
-    module = next((p for p in project.walked if p == wanted or p.endswith("/" + wanted)), None)
-    if module is None:
-        return None
-    for call in [*project.calls("HfArgumentParser", "TrlParser")]:
+    for call in [*project.calls("HfArgumentParser", "TrlParser")] if module is not None else []:
         if call.scope.module.path == module:
             return _class(project, call)
     return None

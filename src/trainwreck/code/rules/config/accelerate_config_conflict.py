@@ -116,8 +116,10 @@ def _inside(document: Document) -> Iterator[Evidence]:
     size = count.value if count is not None and type(count.value) is int else None
     if kind is not None and count is not None and size is not None and size > 1:
         if kind.word == "no" or kind.value is False:
-            text = f"distributed_type is NO, but num_processes is {size}"
-            yield told(__name__, count, text, proof=[kind], fix="distributed_type: MULTI_GPU, or one process")
+            text = f"distributed_type is NO, but num_processes is {size}: one process is started"
+            yield told(
+                __name__, count, text, proof=[kind], fix="distributed_type: MULTI_GPU, or one", severity="warning"
+            )
         machines = document.get("num_machines")
         nodes = machines.value if machines is not None and type(machines.value) is int else 1
         if nodes > 1 and size % nodes and machines is not None:

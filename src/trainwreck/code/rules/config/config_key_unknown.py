@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from trainwreck.catalogue.tables import settings_table
 from trainwreck.code.project import Project
-from trainwreck.code.settings.accepted import Verdict, close, library_names, nearest, verdict
-from trainwreck.code.settings.bags import bags
+from trainwreck.code.settings.accepted import OWN_OF_TRL, Verdict, close, library_names, nearest, verdict
+from trainwreck.code.settings.bags import TRL_COMMANDS, bags
 from trainwreck.code.settings.index import of
 from trainwreck.code.settings.launch import Launch
 from trainwreck.code.settings.parsers import Library, Parser, parser_of
@@ -77,8 +77,21 @@ num_train_epochs: 3
 save_steps: 100
 bf16: true
 """,
+    """
+#--- run.sh
+vllm serve org/model --max-modle-len 4096  # expect
+python -m sglang.launch_server --model-path x --mem-fraction-statc 0.8  # expect
+trl sft --model_name_or_path x --dataset_nam y --learnin_rate 1e-4  # expect
+""",
 )
 GOOD = (
+    """
+#--- run.sh
+vllm serve org/model --max-model-len 4096 --host 0.0.0.0 --port 8000 --served-model-name m --no-enable-prefix-caching
+vllm serve org/model --enable-auto-tool-choice --tool-call-parser hermes --my-plugin-flag 3 -tp 2
+python -m sglang.launch_server --model-path x --tp 2 --mem-fraction-static 0.8
+trl sft --model_name_or_path x --dataset_name y --output_dir z --use_peft --config a.yaml
+""",
     """
 #--- train.py
 import argparse
@@ -125,12 +138,16 @@ def find(project: Project) -> Iterator[Evidence]:
         parser = parser_of(project, path) if path is not None else None
         if parser is not None and parser.closed:
             yield from _flags(project, launch, parser)
+        else:
+            yield from _commands(launch)
+    seen: set[str] = set()
     for bag in bags(project):
-        if bag.document is None:
+        if bag.document is None or bag.document.path in seen:
             continue
+        seen.add(bag.document.path)
         if bag.reader in ("deepspeed", "accelerate"):
             yield from _tree(bag.document, bag.reader)
-        elif bag.reader == "trainer" and bag.launch is None:
+        elif bag.reader == "trainer":
             yield from _trainer(bag.document, bag.owner)
 
 
@@ -158,6 +175,37 @@ def _flags(project: Project, launch: Launch, parser: Parser) -> Iterator[Evidenc
             key=flag.name,
             severity="critical",
         )
+
+
+COMMANDS = {
+    "vllm": (("vllm", "AsyncEngineArgs"),),
+    "sglang": (("sglang", "ServerArgs"),),
+    "trl": (("trl", "ScriptArguments"), ("trl", "ModelConfig"), ("trl", "DatasetMixtureConfig")),
+}
+"""The classes whose fields the flags of a command are."""
+SERVING = frozenset(settings_table("keys")["vllm"]["server"])
+"""Flags of vLLM's server that are no fields of its engine."""
+
+
+def _commands(launch: Launch) -> Iterator[Evidence]:
+    """Flags of servers and of trl that are one slip away from one that they have in some release."""
+    classes = COMMANDS.get(launch.launcher, ())
+    names: set[str] = set()
+    for package, owner in classes:
+        names |= library_names(Library(package, owner))
+    if launch.launcher == "trl":
+        names |= library_names(Library("trl", TRL_COMMANDS.get(launch.word, "SFTConfig"))) | OWN_OF_TRL
+    elif launch.launcher == "vllm":
+        names |= SERVING
+    for flag in launch.flags() if names else ():
+        plain = flag.name.removeprefix("no_")
+        if not flag.written.startswith("--") or plain in names or any(n.startswith(flag.name) for n in names):
+            continue
+        meant = close(plain.partition(".")[0], names)
+        if meant and plain.partition(".")[0] not in names:
+            spelt = "--" + (meant.replace("_", "-") if "-" in flag.written[2:] else meant)
+            text = f"{flag.written} is no option of {launch.launcher} in any known release; {spelt} is meant?"
+            yield told(__name__, flag.place, text, fix=f"write {spelt}", key=flag.name, severity="critical")
 
 
 def _tree(document: Document, reader: str) -> Iterator[Evidence]:
