@@ -1,8 +1,10 @@
-"""Build hook: compile the catalogue's TOML files to the one JSON that an installed trainwreck loads."""
+"""Build hook: what an installed trainwreck loads as one JSON: the catalogue, and the words that rules need."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Puts ``trainwreck/catalogue/catalogue.json`` into the wheel. A checkout installed as editable reads the TOML."""
+    """Puts ``catalogue/catalogue.json`` and ``code/rules.json`` into the wheel. An editable checkout does without."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable" or self.target_name != "wheel":
@@ -25,3 +27,9 @@ class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
         target = Path(tempfile.mkdtemp()) / "catalogue.json"
         compiler.write(root, target)
         build_data["force_include"][str(target)] = "trainwreck/catalogue/catalogue.json"
+        sys.path.insert(0, str(Path(self.root) / "src"))
+        from trainwreck.code.triggers import index
+
+        words = target.with_name("rules.json")
+        words.write_text(json.dumps(index(Path(self.root) / "src/trainwreck/code")), encoding="utf-8")
+        build_data["force_include"][str(words)] = "trainwreck/code/rules.json"

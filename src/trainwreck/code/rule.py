@@ -67,12 +67,16 @@ def rules() -> Sequence[Rule]:
 
     found = []
     for family in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-        if not family.ispkg:
-            continue
-        holder = importlib.import_module(family.name)
-        for info in pkgutil.iter_modules(holder.__path__, family.name + "."):
-            found.append(_rule(importlib.import_module(info.name)))
+        if family.ispkg:
+            holder = importlib.import_module(family.name)
+            found += [rule(info.name) for info in pkgutil.iter_modules(holder.__path__, family.name + ".")]
     return tuple(sorted(found, key=lambda rule: rule.name))
+
+
+@cache
+def rule(name: str) -> Rule:
+    """The rule of this module."""
+    return _rule(importlib.import_module(name))
 
 
 def _rule(module: ModuleType) -> Rule:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trainwreck.code.choice import possible
 from trainwreck.code.project import Project
 from trainwreck.code.read import build
 from trainwreck.code.rule import Rule, rules
@@ -66,7 +67,7 @@ def witness(
     broken: list[str] = []
     seen = surfaces(project, failures)
     evidence: dict[tuple[object, ...], Evidence] = {}
-    for rule in rules():
+    for rule in rules() if seen else possible(project):
         for surface in seen:
             if rule.trace is not None and rule.speaks_of(surface):
                 for item in _guarded(rule, rule.trace(project, surface), broken):

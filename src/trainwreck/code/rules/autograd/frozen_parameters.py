@@ -131,12 +131,14 @@ TOGGLED = re.compile(
 def find(project: Project) -> Iterator[Evidence]:
     if not trains(project):
         return
+    text = source(project)
+    untrained = not LOADED.search(text) and not TOGGLED.search(text)
     for scope in project.scopes:
         if scope.kind == "class":
             continue
         done = events(project, scope)
         yield from _new_head(project, done)
-        if not LOADED.search(source(project)) and not TOGGLED.search(source(project)):
+        if untrained:
             yield from _never_trained(project, done, scope)
 
 

@@ -1,0 +1,81 @@
+"""The rules that can see anything in a program at all: the others are not even loaded."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from trainwreck.catalogue.load import cache_directory
+from trainwreck.code.project import Project
+from trainwreck.code.rule import Rule, rule, rules
+
+CODE = Path(__file__).parent
+BUILT = CODE / "rules.json"
+"""The index that the build made. A checkout makes its own and keeps it in the user's cache."""
+LARGE = 400_000
+"""Characters of a program above which nearly every word stands somewhere; looking for them costs more than it saves."""
+
+
+def possible(project: Project) -> Sequence[Rule]:
+    """The rules with a ``find`` that may see something in ``project``, in the order of their names."""
+    texts = [walked.top.module.text for walked in project.walked.values()]
+    if sum(map(len, texts)) > LARGE:
+        return [each for each in rules() if each.find is not None]
+    text = "\n".join(texts)
+    if not text.isascii():
+        text += unicodedata.normalize("NFKC", text)  # as Python reads names
+    package = f"{__package__}.rules."
+    wanted = [name for name, (finds, words) in _index().items() if finds and _fits(words, text)]
+    return [each for name in sorted(wanted) if (each := rule(package + name)).find is not None]
+
+
+def _fits(words: Sequence[str] | None, text: str) -> bool:
+    return words is None or any(word in text for word in words)
+
+
+@cache
+def _index() -> Mapping[str, Any]:
+    """For each rule, by family and name: whether it has a ``find``, and the words of ``triggers``."""
+    if BUILT.is_file():
+        return _read(BUILT)
+    kept = cache_directory() / f"rules-{_fingerprint()}.json"
+    with contextlib.suppress(OSError, ValueError):
+        return _read(kept)
+    from trainwreck.code.triggers import index
+
+    table = index(CODE)
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=kept.parent, suffix=".tmp")
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            json.dump(table, stream)
+        os.replace(name, kept)
+    return table
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    table: Mapping[str, Any] = json.loads(path.read_bytes())
+    return table
+
+
+def _fingerprint() -> str:
+    """Names, sizes and times of our own files: an index is never older than the rules."""
+    digest = hashlib.sha256()
+    todo = [str(CODE)]
+    while todo:
+        with os.scandir(todo.pop()) as entries:
+            for entry in sorted(entries, key=lambda e: e.name):
+                if entry.is_dir(follow_symlinks=False):
+                    todo += [entry.path] * (entry.name != "__pycache__")
+                elif entry.name.endswith(".py"):
+                    status = entry.stat()
+                    digest.update(f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
+    return digest.hexdigest()[:24]
