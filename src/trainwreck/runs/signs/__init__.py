@@ -16,11 +16,12 @@ from trainwreck.core.evidence import Evidence
 from trainwreck.core.run import Run
 from trainwreck.runs.signs import log
 from trainwreck.runs.signs._curve import View
+from trainwreck.runs.signs._ranks import across
 from trainwreck.runs.signs._whole import whole
 
 Finder = Callable[[View], Iterator[Evidence]]
 
-WITHOUT_CURVES = ("log", "live")
+WITHOUT_CURVES = ("log", "live", "origin")
 
 
 @cache
@@ -39,7 +40,7 @@ def sightings(runs: Sequence[Run]) -> list[Evidence]:
             found += [replace(item, attempt=run.attempt) for item in log.earlier(view)]
             continue
         found += [replace(item, attempt=run.attempt) for item in _look(view)]
-    return found
+    return [*found, *across(runs)]
 
 
 def _look(view: View) -> list[Evidence]:

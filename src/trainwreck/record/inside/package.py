@@ -1,0 +1,162 @@
+"""The capture of a failing step: a folder with tensors (safetensors), facts (JSON) and the sources that ran.
+
+Written to a folder of another name first and renamed, so that a reader finds all of it or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import zipfile
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+
+from . import tensors, values
+from .describe import relative
+
+FORMAT = 1
+MAX_SOURCES = 12
+MAX_SOURCE_BYTES = 400_000
+PACKAGES = ("torch", "numpy", "transformers", "trl", "peft", "accelerate", "lightning", "datasets", "deepspeed")
+
+
+@dataclass(slots=True)
+class Job:
+    """What is to be captured. ``frames``: the live stack, innermost first. ``weights``: whether they are wanted."""
+
+    folder: str
+    facts: dict[str, Any]
+    frames: list[FrameType]
+    optimizer: Any
+    random: list[Any] = field(default_factory=list)
+    budget: int = 256 << 20
+    weights: bool = True
+
+
+def write(job: Job, known: values.Known) -> None:
+    """Write the capture. Raises OSError."""
+    part = f"{job.folder}.part"
+    os.makedirs(part, exist_ok=True)
+    kept: dict[str, Any] = {}
+    absent: list[str] = []
+    left = [job.budget]
+
+    def keep(names: dict[str, Any], what: str) -> None:
+        total = sum(tensors.size(t) for t in names.values() if t.layout == torch.strided)
+        if total > left[0]:
+            absent.append(f"{what} ({total / 2**20:.0f} MiB are beyond the budget)")
+            return
+        left[0] -= total
+        kept.update(names)
+
+    frame = step_frame(job.frames)
+    variables = dict(values.variables(dict(frame.f_locals))) if frame is not None else {}
+    held = set(known.held)
+    batch = {n: t for n, t in variables.items() if values.storage(t) not in held}
+    for name, tensor in batch.items():
+        keep({f"local/{name}": tensor}, f"variable {name}")
+    keep({f"random/{i}": state for i, state in enumerate(job.random)}, "random state")
+    if job.weights:
+        keep({f"weight/{name}": t for name, t in known.named()}, "weights")
+        keep(_optimizer(job.optimizer), "optimizer state")
+    else:
+        absent.append("weights (kept with the first capture only)")
+    absent += [f"{n} (its type)" for n in tensors.save(os.path.join(part, "tensors.safetensors"), kept)]
+    facts = {
+        "trainwreck_capture": FORMAT,
+        **job.facts,
+        **_place(frame),
+        "script": _script(),
+        "argv": sys.argv,
+        "cwd": os.getcwd(),
+        "python": platform.python_version(),
+        "versions": {n: getattr(sys.modules[n], "__version__", None) for n in PACKAGES if n in sys.modules},
+        "device": _device(known),
+        "variables": {n: tensors.ranges(t) for n, t in list(variables.items())[:64]},
+        "numbers": _numbers(frame),
+        "absent": absent,
+        "weights_damaged": [d["name"] for d in known.damaged()][:16],
+        "sources": _sources(job.frames, part),
+    }
+    tensors.write_json(os.path.join(part, "capture.json"), facts)
+    os.rename(part, job.folder)
+
+
+def step_frame(frames: list[FrameType]) -> FrameType | None:
+    """The frame whose variables are the step's: the innermost one of the user's, else the innermost."""
+    from .callers import is_users
+
+    return next((f for f in frames if is_users(f.f_code.co_filename)), frames[0] if frames else None)
+
+
+def _place(frame: FrameType | None) -> dict[str, Any]:
+    if frame is None:
+        return {}
+    return {
+        "path": relative(frame.f_code.co_filename),
+        "file": os.path.abspath(frame.f_code.co_filename),
+        "line": frame.f_lineno,
+        "function": frame.f_code.co_name,
+    }
+
+
+def _script() -> dict[str, Any]:
+    """How the program was started: a file, or ``-m`` with a module."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    name = spec.name.removesuffix(".__main__") if spec is not None else None
+    return {"module": name, "file": getattr(main, "__file__", None)}
+
+
+def _device(known: values.Known) -> dict[str, Any]:
+    first = next(iter(known.parameters()), None)
+    dtypes = sorted({str(p.dtype).removeprefix("torch.") for p in known.parameters()})
+    return {"type": first.device.type if first is not None else "cpu", "dtypes": dtypes}
+
+
+def _numbers(frame: FrameType | None) -> dict[str, Any]:
+    """Plain numbers and short texts among the variables of the step."""
+    if frame is None:
+        return {}
+    plain = {
+        k: v for k, v in frame.f_locals.items() if isinstance(v, (int, float, str, bool)) and not k.startswith("__")
+    }
+    return {k: v for k, v in list(plain.items())[:64] if not isinstance(v, str) or len(v) <= 80}
+
+
+def _optimizer(optimizer: Any) -> dict[str, Any]:
+    if optimizer is None:
+        return {}
+    found = {}
+    parameters = [p for g in optimizer.param_groups for p in g["params"]]
+    for i, parameter in enumerate(parameters):
+        for key, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, torch.Tensor):
+                found[f"optimizer/{i}/{key}"] = value
+    return found
+
+
+def _sources(frames: list[FrameType], part: str) -> dict[str, str]:
+    """Copies of the user's files on the stack and of the user's modules in use: path to name in ``sources.zip``."""
+    from .callers import is_users
+
+    paths = [f.f_code.co_filename for f in frames]
+    paths += [p for m in list(sys.modules.values()) if isinstance(p := getattr(m, "__file__", None), str)]
+    found: dict[str, str] = {}
+    with zipfile.ZipFile(os.path.join(part, "sources.zip"), "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in dict.fromkeys(
+            os.path.abspath(p) for p in paths if p.endswith(".py") and is_users(os.path.abspath(p))
+        ):
+            if len(found) >= MAX_SOURCES:
+                break
+            with contextlib.suppress(OSError):
+                if os.path.getsize(path) <= MAX_SOURCE_BYTES:
+                    name = f"{len(found)}-{os.path.basename(path)}"
+                    archive.write(path, name)
+                    found[relative(path)] = name
+    return found
