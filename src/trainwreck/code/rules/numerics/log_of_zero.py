@@ -1,8 +1,10 @@
-"""The logarithm of something that can be zero or negative.
+"""A logarithm of something that can be zero.
 
-What: ``log`` of raw data or of probabilities without ``log1p``, ``clamp`` or an epsilon.
-Why it matters: -inf for zero, NaN below; one such value makes the loss NaN.
-When it is fine: with ``log1p``, ``log(x + eps)``, ``log_softmax``, or data known to be positive.
+What: a logarithm of a probability that was computed outside of it (``log(softmax(x))``, ``log(sigmoid(x))``, ``log(1
+- sigmoid(x))``, the log of a sum of ``exp`` densities) in what runs backward, without an epsilon or a clamp; or a
+logarithm of data.
+Why it matters: fp32 probabilities underflow to 0 (sigmoid of -104, exp of -104); the loss is inf, its gradient NaN.
+When it is fine: ``log_softmax``, ``logsigmoid``, ``logsumexp``, or with a floor inside of the logarithm.
 """
 
 from __future__ import annotations
@@ -11,25 +13,135 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call, written
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.flow import Step, back
+from trainwreck.code.objective import objectives
+from trainwreck.code.order import under_no_grad
 from trainwreck.code.project import Project
-from trainwreck.code.rule import guess
+from trainwreck.code.rule import guess, sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
 SURFACES = (r"(invalid value|divide by zero) encountered in log",)
 ERROR = "RuntimeWarning: divide by zero encountered in log"
-BAD = """
+BAD = (
+    """
 import numpy as np
 def target(demand):
     return np.log(demand)  # expect # place
-"""
+""",
+    """
+import torch
+def nll(pi, mu, sigma, y):
+    density = torch.exp(-0.5 * ((y - mu) / sigma) ** 2) / sigma
+    return -torch.log((torch.softmax(pi, -1) * density).sum(-1)).mean()  # expect
+def train(model, x, y, opt):
+    loss = nll(*model(x), y)
+    loss.backward()
+    opt.step()
+""",
+    """
+import torch
+class Trainer:
+    def step(self, x, y):
+        p = torch.sigmoid(self.model(x))
+        loss = -(y * torch.log(p) + (1 - y) * torch.log(1 - p)).mean()  # expect
+        loss.backward()
+        self.opt.step()
+""",
+    """
+import torch.nn.functional as F
+def cross_entropy(logits, y):
+    probs = F.softmax(logits, dim=1)
+    picked = probs.gather(1, y[:, None]).squeeze(1)
+    return -picked.log().mean()  # expect
+def train(model, loader, opt):
+    for x, y in loader:
+        cross_entropy(model(x), y).backward()
+        opt.step()
+""",
+)
 GOOD = """
+import torch
+import torch.nn.functional as F
 import numpy as np
 def target(demand):
     return np.log1p(demand) + np.log(demand + 1e-6)
+def loss(logits, y, z, sigma):
+    p = torch.sigmoid(logits).clamp(1e-6, 1 - 1e-6)
+    q = F.softmax(logits, 1) + 1e-9
+    return -(y * torch.log(p)).mean() - q.log().mean() + torch.log(sigma) + F.logsigmoid(z).mean()
+def train(model, x, y, opt):
+    out = loss(model(x), y, x, x)
+    out.backward()
+    with torch.no_grad():
+        entropy = -(torch.softmax(x, -1).log()).sum()
 """
 SAFE = re.compile(r"eps|1e-\d|clamp|clip|maximum|\+ 1\b|\+ 1\.0|softmax|sigmoid")
+FLOOR = re.compile(
+    r"eps|\d?e-\d|0\.0\d*1|clamp|clip|maximum|(?<!soft)max\(|tiny|where|nan_to_num|logsumexp|\+ 1\b|1 \+|1\.0 \+"
+)
+"""What keeps the argument away from zero."""
+PROBABILITIES = frozenset(["softmax", "sigmoid", "Softmax", "Sigmoid"])
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    told: set[int] = set()
+    for call, terms in objectives(project):
+        for term in terms:
+            for node in ast.walk(term.node):
+                if not isinstance(node, ast.Call) or last_name(node.func) not in ("log", "log2", "log10"):
+                    continue
+                made_of = _probability(project, node, term.scope)
+                if made_of is not None and id(term.node) not in told:
+                    told.add(id(term.node))
+                    text = f"the logarithm of {made_of} is infinite once it underflows"
+                    yield sighting(__name__, (node, term.scope), text, proof=[call])
+
+
+def _probability(project: Project, log: ast.Call, scope: Scope) -> str | None:
+    """What the argument is made of, where that can underflow to zero; None where a floor is in sight."""
+    argument = log.args[0] if log.args else log.func.value if isinstance(log.func, ast.Attribute) else None
+    if argument is None or under_no_grad(project, log, scope) is not None:
+        return None
+    found: str | None = None
+    for step in back(project, argument, scope):
+        if step.depth > 7:
+            break
+        node = step.node
+        if not isinstance(node, ast.Name) and FLOOR.search(written(node)):
+            return None
+        if found is None and isinstance(node, ast.Call) and _stays(step):
+            name = last_name(node.func)
+            if name in PROBABILITIES:
+                found = f"a {name.lower()}"
+            elif name == "exp" and "-" in written(node):
+                found = "a density"
+    return found
+
+
+def _stays(step: Step) -> bool:
+    """True while only products, sums, selections and names lie between the logarithm and here."""
+    keeps = (
+        "sum",
+        "mean",
+        "gather",
+        "squeeze",
+        "unsqueeze",
+        "prod",
+        "view",
+        "reshape",
+        "diagonal",
+        "index_select",
+        "flatten",
+    )
+    for at in step.chain()[1:]:
+        if isinstance(at.node, ast.Call) and last_name(at.node.func) not in keeps:
+            return False
+        if isinstance(at.node, ast.BinOp) and isinstance(at.node.op, ast.Add):
+            return False
+    return True
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

@@ -1,8 +1,8 @@
 """An adapter is frozen: loaded for inference, frozen after it was put in, or missed by the names that are unfrozen.
 
 What: ``PeftModel.from_pretrained`` without ``is_trainable=True``, or a configuration with ``inference_mode=True``; a
-hand-made adapter that is put into the network before all of its parameters are frozen, with nothing that unfreezes it;
-a filter over parameter names (``if "lora" in name``) that no attribute of the program fits.
+hand-made adapter that is put into the network before all of its parameters are frozen, with nothing that unfreezes
+it; a filter over parameter names (``if "lora" in name``) that no attribute of the program fits.
 Why it matters: no parameter needs a gradient; ``backward()`` fails or nothing is learned.
 When it is fine: for inference.
 """
