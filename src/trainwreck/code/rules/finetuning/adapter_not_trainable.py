@@ -1,7 +1,7 @@
 """An adapter is loaded or made frozen, and then trained.
 
-What: ``PeftModel.from_pretrained`` without ``is_trainable=True``, or a configuration with ``inference_mode=True``, of a
-model that goes to a trainer or an optimizer.
+What: ``PeftModel.from_pretrained`` without ``is_trainable=True``, or a configuration with ``inference_mode=True``, of
+a model that goes to a trainer or an optimizer.
 Why it matters: no parameter of the adapter needs a gradient; training fails or only the rest learns.
 When it is fine: for inference, and after merging.
 """
