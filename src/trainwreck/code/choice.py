@@ -16,6 +16,7 @@ from typing import Any
 from trainwreck.catalogue.load import cache_directory
 from trainwreck.code.project import Project
 from trainwreck.code.rule import Rule, rule, rules
+from trainwreck.code.triggers import BESIDE, index
 
 CODE = Path(__file__).parent
 BUILT = CODE / "rules.json"
@@ -32,6 +33,8 @@ def possible(project: Project) -> Sequence[Rule]:
     text = "\n".join(texts)
     if not text.isascii():
         text += unicodedata.normalize("NFKC", text)  # as Python reads names
+    if project.program.others or any(walked.top.module.cells for walked in project.walked.values()):
+        text += BESIDE
     package = f"{__package__}.rules."
     wanted = [name for name, (finds, words) in _index().items() if finds and _fits(words, text)]
     return [each for name in sorted(wanted) if (each := rule(package + name)).find is not None]
@@ -49,8 +52,6 @@ def _index() -> Mapping[str, Any]:
     kept = cache_directory() / f"rules-{_fingerprint()}.json"
     with contextlib.suppress(OSError, ValueError):
         return _read(kept)
-    from trainwreck.code.triggers import index
-
     table = index(CODE)
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)

@@ -25,6 +25,9 @@ class Names(Protocol):
     def constants(self, node: ast.expr) -> list[str] | None:
         """The words that an expression holds, None where they are not written out."""
 
+    def holds(self, name: str) -> bool:
+        """True if function ``name`` returns an object that holds nothing where its words are missing."""
+
     def is_source(self, name: str) -> bool:
         """True if ``name`` is the function that gives the text of the whole program."""
 
@@ -180,8 +183,19 @@ class Function:
                 return self.some(node.value) if isinstance(node.slice, ast.Slice | ast.Constant) else None
             case ast.Starred():
                 return self.some(node.value)
+            case ast.Attribute():
+                return self.held(node.value)
             case ast.Call():
                 return self.call(node)
+        return None
+
+    def held(self, node: ast.expr) -> Need:
+        """What an object that a helper makes needs in order to hold anything."""
+        if isinstance(node, ast.Name):
+            values = self.assigned.get(node.id, [])
+            return self.held(values[0]) if len(values) == 1 and values[0] is not None else None
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and self.names.holds(node.func.id):
+            return self.names.need(node.func.id)
         return None
 
     def call(self, node: ast.Call) -> Need:
@@ -278,7 +292,9 @@ class Function:
         return None
 
     def whole_text(self, node: ast.expr) -> bool:
-        """True for ``source(project)``, directly or by a local name."""
+        """True for ``source(project)``, directly or by a local name, and for the text of one module."""
+        if isinstance(node, ast.Attribute):
+            return node.attr == "text" and isinstance(node.value, ast.Attribute) and node.value.attr == "module"
         if isinstance(node, ast.Name):
             values = self.assigned.get(node.id, [])
             return len(values) == 1 and values[0] is not None and self.whole_text(values[0])

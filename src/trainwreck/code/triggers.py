@@ -11,6 +11,7 @@ The derivation is careful: what it does not understand needs no word, and the ru
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,36 @@ from typing import Any
 from trainwreck.code.needs import Function, FunctionNode, Need
 
 MAX_DEPTH = 12
+BESIDE = "\0beside"
+"""Stands for files beside the program (configurations, scripts, requirements) and shell lines in notebooks."""
+
+_LIBRARIES = ("transformers", "trl", "peft", "accelerate", "datasets", "lightning", "vllm", "sglang")
+KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
+    ("order", "training_steps"): ("backward", "manual_backward"),
+    ("seek", "losses"): ("oss", "cross_entropy", "kl_div", "criterion", "criteria"),
+    ("seek", "modules"): ("Module", "PreTrainedModel"),
+    ("seek", "dataset_classes"): ("__getitem__", "IterableDataset"),
+    ("facts", "handlers"): ("except",),
+    ("huggingface", "trainer_calls"): ("transformers", "trl"),
+    ("torch_changes", "told"): ("torch", "numpy"),
+    ("outdated", "told"): (*_LIBRARIES, BESIDE),
+    ("outdated", "unnamed"): (*_LIBRARIES, BESIDE),
+    ("outdated", "options"): (*_LIBRARIES, BESIDE),
+    ("arguments", "contradicted"): (*_LIBRARIES, BESIDE),
+    ("settings.contradictions", "contradicted_settings"): (*_LIBRARIES, BESIDE),
+    ("settings.index", "of"): (BESIDE,),
+    ("settings.bags", "bags"): (*_LIBRARIES, BESIDE),
+    ("settings.bags", "training"): (*_LIBRARIES, BESIDE),
+    ("settings.starts", "starts"): (*_LIBRARIES, BESIDE),
+    ("settings.hydra", "mains"): ("hydra",),
+    ("settings.loads", "loads"): (BESIDE,),
+    ("settings.requirements", "requirements"): (BESIDE,),
+    ("settings.variables", "assigned"): ("environ", "putenv", BESIDE),
+    ("targets", "pins"): (BESIDE,),
+}
+"""Helper functions that are too long to be understood, by file and name, with what was read off them by hand."""
+HOLDERS = frozenset([("settings.index", "of")])
+"""Those among them that return an object whose collections are all empty without the words."""
 
 
 def index(code: Path) -> dict[str, list[Any]]:
@@ -44,6 +75,7 @@ class _Module:
     """Top-level functions, constants and imports of one file."""
 
     path: Path
+    name: str
     library: _Library
     functions: dict[str, FunctionNode] = field(default_factory=dict)
     assigned: dict[str, ast.expr] = field(default_factory=dict)
@@ -51,6 +83,10 @@ class _Module:
 
     def need(self, name: str) -> Need:
         return self.library.need(self, name)
+
+    def holds(self, name: str) -> bool:
+        where = self.library.found(self, name)
+        return where is not None and (where[0].name, where[1]) in HOLDERS
 
     def is_source(self, name: str) -> bool:
         return self.imports.get(name) == ("trainwreck.code.facts", "source")
@@ -90,7 +126,7 @@ class _Library:
 
     def module(self, path: Path) -> _Module:
         if path not in self.modules:
-            module = self.modules[path] = _Module(path, self)
+            module = self.modules[path] = _Module(path, self.name(path), self)
             for node in ast.parse(path.read_bytes()).body:
                 if isinstance(node, FunctionNode):
                     module.functions[node.name] = node
@@ -102,6 +138,10 @@ class _Library:
                     for alias in node.names:
                         module.imports[alias.asname or alias.name] = (node.module, alias.name)
         return self.modules[path]
+
+    def name(self, path: Path) -> str:
+        """The module's name below ``trainwreck.code``."""
+        return ".".join(path.relative_to(self.code).with_suffix("").parts)
 
     def found(self, module: _Module, name: str) -> tuple[_Module, str] | None:
         """The module that ``name`` of ``module`` comes from, and its name there."""
@@ -121,6 +161,8 @@ class _Library:
         where = self.found(module, name)
         if where is None or where[1] not in where[0].functions:
             return None
+        if (known := KNOWN.get((where[0].name, where[1]))) is not None:
+            return frozenset(known)
         key = (where[0].path, where[1])
         if key in self.open or len(self.open) > MAX_DEPTH:
             return None
