@@ -92,7 +92,8 @@ def diagnose(
 @click.option("--select", multiple=True, metavar="IDS", help="Only these ids, families or prefixes (comma-separated).")
 @click.option("--extend-select", multiple=True, metavar="IDS", help="These as well, preview rules included.")
 @click.option("--ignore", multiple=True, metavar="IDS", help="Not these.")
-@click.option("--target", multiple=True, metavar="NAME==VERSION", help="Check against this release. Repeatable.")
+@click.option("--target", multiple=True, metavar="NAME==VERSION",
+              help="Check against this release; env or env:PATH for what is installed there. Repeatable.")  # fmt: skip
 @click.option("--config", multiple=True, metavar="'KEY = VALUE'", help="Override one setting. Repeatable.")
 @click.option("--isolated", is_flag=True, help="Read no settings file.")
 @click.option("--preview", is_flag=True, help="Rules that are not yet stable as well.")
@@ -149,6 +150,21 @@ def run(
 
     words = ("-m", *command) if module else command
     sys.exit(verb.run(words, record_to, form, output, color, fail_on, _deliver))
+
+
+@cli.command()
+@click.argument("capture", metavar="CAPTURE", type=click.Path(path_type=Path))
+@click.option("--device", type=click.Choice(["cpu"]), default=None, help="Hide all other devices from the script.")
+@click.option("--format", "form", type=click.Choice(["full", "json"]), default="full", show_default=True)
+def replay(capture: Path, device: str | None, form: str) -> None:
+    """Run the script of a CAPTURE again up to the failing step, op by op: where the first non-finite value is born."""
+    import json
+
+    from trainwreck.record.replay import lines
+    from trainwreck.record.replay import replay as answer
+
+    told = answer(capture, device)
+    click.echo(json.dumps(told) if form == "json" else "\n".join(lines(told)))
 
 
 @cli.command()

@@ -163,14 +163,20 @@ def override(settings: Settings, assignments: Sequence[str]) -> Settings:
 
 
 def targets(value: Any, where: str = "--target") -> dict[str, str]:
-    """``["transformers==4.46", …]`` or a table as versions by package. Raises TrainwreckError for another shape."""
+    """``["transformers==4.46", …]`` or a table as versions by package; ``env`` and ``env:PATH`` stand for all that is
+    installed there. Single releases win over an environment. Raises TrainwreckError for another shape."""
     if isinstance(value, dict):
         return {str(k).lower().replace("_", "-"): str(v) for k, v in value.items()}
     found: dict[str, str] = {}
     for item in _strings(value, "target", where):
+        if item == "env" or item.startswith("env:"):
+            from trainwreck.checking.environment import installed
+
+            found = {**installed(item[4:].strip()), **found}
+            continue
         name, separator, version = item.partition("==")
         if not separator or not version.strip():
-            raise TrainwreckError(f"{where}: a target is written name==version, not {item!r}")
+            raise TrainwreckError(f"{where}: a target is written name==version, env or env:PATH, not {item!r}")
         found[name.strip().lower().replace("_", "-")] = version.strip()
     return found
 
