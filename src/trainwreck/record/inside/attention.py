@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from . import callers, graph
+from . import graph
 from .objective import ENTROPY_LOSSES
 from .probe import Backward, Probe
 
@@ -32,7 +32,6 @@ class Attention(Probe):
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
-        self._told: set[str] = set()
         self._empty = 0
 
     def backward(self, moment: Backward) -> None:
@@ -138,13 +137,7 @@ class Attention(Probe):
                     return
 
     def _tell(self, kind: str, text: str, moment: Backward) -> None:
-        if kind in self._told:
-            return
-        self._told.add(kind)
-        place = callers.place(moment.frame)
-        self.recorder.event(
-            kind, text, None, step=moment.step, path=place[0] if place else None, line=place[1] if place else None
-        )
+        self.tell(kind, text, frame=moment.frame, step=moment.step)
 
 
 def inputs(found: list[Any], saved: graph.SavedTensors) -> Any:

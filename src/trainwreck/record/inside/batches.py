@@ -36,7 +36,6 @@ class Batches(Probe):
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
         self._hashes: dict[bytes, int] = {}
         self._counts = [0, 0]
-        self._told: set[str] = set()
 
     def attach(self) -> None:
         """Listen to loaders being iterated, and to their iterators asking for a batch and having one."""
@@ -102,23 +101,23 @@ class Batches(Probe):
                     f"{label} is a random generator that each of the {workers} workers gets as a copy: they all draw"
                     " the same numbers"
                 )
-                self._tell("live-dataset-holds-generator", text, label, facts)
+                self.tell("live-dataset-holds-generator", text, label, **facts)
             elif what in ("lambda", "iterator", "lock") and method in ("spawn", "forkserver"):
                 article = "an" if what == "iterator" else "a"
                 text = f"{label} is {article} {what}, which can't be sent to a worker that is started by {method}"
-                self._tell("live-dataset-unpicklable", text, label, facts)
+                self.tell("live-dataset-unpicklable", text, label, **facts)
             elif what == "file":
                 text = f"{label} is an open file or connection that {workers} workers would share"
-                self._tell("live-dataset-holds-file", text, label, facts)
+                self.tell("live-dataset-holds-file", text, label, **facts)
             elif what == "cuda":
                 text = f"{label} is a tensor on a device, which a worker can't use after a fork"
-                self._tell("live-dataset-holds-device-tensor", text, label, facts)
+                self.tell("live-dataset-holds-device-tensor", text, label, **facts)
         for name in ("collate_fn", "worker_init_fn"):
             given = getattr(loader, name)
             qualified = str(getattr(given, "__qualname__", ""))
             if method in ("spawn", "forkserver") and ("<lambda>" in qualified or "<locals>" in qualified):
                 text = f"{name} is a local function, which can't be sent to a worker that is started by {method}"
-                self._tell("live-dataset-unpicklable", text, name, facts)
+                self.tell("live-dataset-unpicklable", text, name, **facts)
 
     def _compare(self, data: Any) -> None:
         """Does a batch repeat an earlier one of this epoch, as when workers do not share an iterable dataset out?"""
@@ -133,12 +132,7 @@ class Batches(Probe):
         self._hashes[key] = self._hashes.get(key, 0) + 1
         if self._counts[0] == 16 and self._counts[1] >= 7:
             text = f"{self._counts[1]} of the first 16 batches repeat an earlier one: all workers yield the same data"
-            self._tell("live-batches-repeated", text, None, {})
-
-    def _tell(self, kind: str, text: str, module: str | None, facts: dict[str, Any]) -> None:
-        if kind not in self._told:
-            self._told.add(kind)
-            self.recorder.event(kind, text, module, **facts)
+            self.tell("live-batches-repeated", text)
 
 
 class _Counter:

@@ -17,6 +17,9 @@ MAX_PARAMETERS = 32
 """Parameters of one copy that are compared, spread over the model."""
 JUDGED = 60
 """Steps after which a copy is judged for the first time."""
+LAGS, LAGS_AFTER = 0.08, 150
+"""An average that holds more than nine tenths of its initial values after this many steps is no average of the run:
+with decay 0.999, 150 steps bring it 14% of the way (less where the weights move on, hence 8%)."""
 OUT_OF_SCALE = 3.0
 """Weight norms of an average and of its source that differ by this factor: an average lies between old and new weights,
 whose norms change by some ten per cent in these steps."""
@@ -32,6 +35,8 @@ class Copies(Probe):
         self._pairs: list[tuple[str, list[tuple[weakref.ref[Any], weakref.ref[Any]]], list[Any]]] | None = None
         self._told: set[str] = set()
         self._moved: dict[str, bool] = {}
+        self._starts: dict[str, list[Any]] = {}
+        self._share: dict[str, float] = {}
 
     def after_step(self, step: Step) -> None:
         """At sampled steps compare each copy with its source."""
@@ -57,6 +62,10 @@ class Copies(Probe):
         self.recorder.row(
             TABLE, {"step": step.number, f"{name}.ratio": ratio, f"{name}.distance": _root(gaps) / theirs}
         )
+        start = self._starts.setdefault(name, [s.clone() for s in sources])
+        way = _root(torch.stack(foreach_norms(torch._foreach_sub(sources, start))).tolist())
+        own_way = _root(torch.stack(foreach_norms(torch._foreach_sub(copies, first))).tolist())
+        self._share[name] = own_way / way if way > 0 else 0.0
         if not self._moved.get(name) and any(not torch.equal(a, b) for a, b in zip(copies, first, strict=True)):
             self._moved[name] = True
         if step.number < JUDGED or name in self._told:
@@ -67,8 +76,12 @@ class Copies(Probe):
             self.recorder.event("live-average-out-of-scale", text, name, step=step.number, value=round(ratio, 4))
 
     def close(self) -> None:
-        """Tell of copies that never moved."""
+        """Tell of copies that never moved, or hardly."""
         for name, _, _ in self._pairs or ():
+            share = self._share.get(name, 1.0)
+            if self.recorder.step > LAGS_AFTER and self._moved.get(name) and share < LAGS:
+                text = f"the copy {name} has come {share:.1%} of the way that the trained weights went in the whole run"
+                self.recorder.event("live-average-lags", text, name, value=round(share, 4))
             if self.recorder.step > JUDGED and not self._moved.get(name):
                 self.recorder.event("live-copy-never-moves", f"the copy {name} of the trained model never moved", name)
 

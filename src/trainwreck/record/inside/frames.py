@@ -35,6 +35,7 @@ class Frames(Probe):
         self._terms: dict[str, list[Any]] = {}
         self._last: dict[str, weakref.ref[Any]] = {}
         self._described: set[tuple[str, str]] = set()
+        self._twins: list[tuple[str, str]] = []
 
     def backward(self, moment: Backward) -> None:
         """Look into the frame that called backward."""
@@ -78,11 +79,28 @@ class Frames(Probe):
             if number is not None and numbers < MAX_NUMBERS:
                 numbers += 1
                 row[f"{name}"] = number
-        for name, value in tensors_of(found):
+        tensors = list(tensors_of(found))
+        self._views(tensors, moment)
+        for name, value in tensors:
             for key, number in digest(value).items():
                 row[f"{name}.{key}"] = number
             self._describe(name, value, moment, line)
         self.recorder.row(f"{TABLE}{line}", row)
+
+    def _views(self, tensors: list[tuple[str, Any]], moment: Backward) -> None:
+        """Two results of the same values that were computed apart: a pair of views that is one view."""
+        if moment.loss.device.type != "cpu":
+            return
+        results = [(n, v) for n, v in tensors if v.grad_fn is not None and v.dim() == 2 and min(v.shape) > 1]
+        for i, (name, value) in enumerate(results[:12]):
+            for other_name, other in results[i + 1 : 12]:
+                apart = value.data_ptr() != other.data_ptr() and value.shape == other.shape
+                if apart and torch.equal(value, other) and float(value.detach().std()) > 0:
+                    self._twins.append((name, other_name))
+        if len(self._twins) >= 3 and moment.step >= 3:
+            name, other_name = self._twins[-1]
+            text = f"{name} and {other_name} were computed apart and are equal: the two views are one"
+            self.tell("live-identical-views", text, frame=moment.frame, variable=other_name, step=moment.step)
 
     def _describe(self, name: str, value: Any, moment: Backward, line: int) -> None:
         """Tell shape and type of a variable the first time that it is seen with so many dimensions."""

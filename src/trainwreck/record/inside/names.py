@@ -22,6 +22,8 @@ class Names:
     def __init__(self) -> None:
         self._roots: list[weakref.ref[Any]] = []
         self._parameters: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._labels: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+        self._counts: dict[str, int] = {}
         self._scans = 0
 
     def scan(self, wanted: Iterable[Any] = ()) -> None:
@@ -47,9 +49,20 @@ class Names:
             return
         if all(r() is not root for r in self._roots):
             self._roots.append(weakref.ref(root))
+        base = self.name_of(root)
         for name, parameter in named:
             if not self.of(parameter):
-                self._parameters[id(parameter)] = (weakref.ref(parameter), f"{type(root).__name__}.{short(name)}")
+                self._parameters[id(parameter)] = (weakref.ref(parameter), f"{base}.{short(name)}")
+
+    def name_of(self, root: Any) -> str:
+        """Name of an outermost module: its class, numbered where there are several (``Net``, ``Net2``)."""
+        known = self._labels.get(root)
+        if known is None:
+            base = type(root).__name__
+            self._counts[base] = self._counts.get(base, 0) + 1
+            known = base if self._counts[base] == 1 else f"{base}{self._counts[base]}"
+            self._labels[root] = known
+        return known
 
     def of(self, parameter: Any) -> str | None:
         """The name of ``parameter``, None if no module alive has it."""
@@ -64,7 +77,7 @@ class Names:
     def modules(self) -> Iterator[tuple[str, Any]]:
         """(name, module) of all modules below all roots, the roots themselves included."""
         for root in self.roots:
-            base = type(root).__name__
+            base = self.name_of(root)
             for name, module in root.named_modules():
                 yield (f"{base}.{short(name)}" if name else base), module
 

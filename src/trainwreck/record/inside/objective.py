@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from . import callers, graph, readings
+from . import graph, readings
 from .probe import Backward, Probe
 from .variables import local_variables
 
@@ -31,7 +31,7 @@ class Objective(Probe):
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
         self.saved = graph.SavedTensors()
-        self._told: set[str] = set()
+        self._label_counts: dict[int, Any] = {}
 
     def attach(self) -> None:
         """Know when saved tensors must not be touched."""
@@ -47,6 +47,7 @@ class Objective(Probe):
         names = self._term_names(moment)
         factors = graph.terms(root, self.saved)
         self._factors(factors, names, moment, row)
+        factors_by_node = dict(factors)
         counts: dict[str, int] = {}
         for node in near:
             kind = graph.kind(node)
@@ -57,11 +58,16 @@ class Objective(Probe):
                 found = "mse", self._pair(node, moment)
             elif kind in BINARY_LOSSES:
                 found = "bce", self._binary(node, kind, moment)
+            elif kind == "SoftmaxBackward0":
+                self._one_class(node, moment)
             elif kind == "SubBackward0":
                 self._broadcast(node, graph.shape(node), "a difference in the loss", moment)
             if found is None:
                 continue
             label, numbers = found
+            if node in factors_by_node:
+                numbers["factor"] = factors_by_node[node]
+                numbers["averaged"] = float(self.saved.of(node, "reduction") == 1)
             counts[label] = counts.get(label, 0) + 1
             for name, value in numbers.items():
                 row[f"{label}{counts[label] if counts[label] > 1 else ''}/{name}"] = value
@@ -116,9 +122,42 @@ class Objective(Probe):
             if total is not None and abs(total - 1.0) > 0.05:
                 text = f"the likelihood loss takes raw logits: their exponentials sum to {total:.3g} instead of 1"
                 self._tell("live-nll-on-raw-logits", text, moment, node=node)
+        if target is not None:
+            self._class_weights(target, self.saved.of(node, "weight"), moment)
         if scores is None or target is None or kind != "LogSoftmaxBackward0":
             return {}
         return readings.classification(scores, target, self.saved.of(node, "ignore_index"))
+
+    def _one_class(self, node: Any, moment: Backward) -> None:
+        """A softmax over a dimension of size 1 is 1, whatever goes in."""
+        sizes, dim = graph.shape(node), self.saved.of(node, "dim")
+        if not sizes or not isinstance(dim, int):
+            return
+        dim = dim - (1 << 64) if dim >= 1 << 63 else dim
+        if sizes[dim] == 1 and max(sizes) > 1:
+            text = f"a softmax over dimension {dim} of {list(sizes)}, which has one element: its output is always 1"
+            self._tell("live-softmax-over-one", text, moment, node=node)
+
+    def _class_weights(self, target: Any, weight: Any, moment: Backward) -> None:
+        """Do the class weights rise with the frequency of the class?"""
+        if weight is None or weight.numel() < 2 or target.device.type != "cpu":
+            return
+        labels = target.reshape(-1)
+        labels = labels[(labels >= 0) & (labels < weight.numel())]
+        counts = torch.bincount(labels, minlength=weight.numel()).float()
+        known = self._label_counts.get(weight.numel())
+        counts = counts if known is None else counts + known
+        self._label_counts[weight.numel()] = counts
+        seen = counts > 0
+        if float(counts.sum()) < 200 or int(seen.sum()) < 2 or float(counts[seen].max() / counts[seen].min()) < 2:
+            return
+        shares, weights = counts[seen].log(), weight.detach().float()[seen].clamp(min=1e-12).log()
+        if float(weights.std()) < 0.1:
+            return
+        a, b = shares - shares.mean(), weights - weights.mean()
+        if float(a @ b) / (float(a.norm() * b.norm()) or 1.0) > 0.7:
+            text = "the class weights of the loss rise with the frequency of the class instead of falling"
+            self._tell("live-class-weights-follow-frequency", text, moment)
 
     def _binary(self, node: Any, kind: str, moment: Backward) -> dict[str, Any]:
         below = graph.kind(graph.source(node))
@@ -154,21 +193,9 @@ class Objective(Probe):
 
     def _tell(self, kind: str, text: str, moment: Backward, module: str | None = None, node: Any = None) -> None:
         """An event at the line that made the variable ``module``, or the variable nearest above ``node``."""
-        if kind in self._told:
-            return
-        self._told.add(kind)
-        place = callers.place(moment.frame)
-        name = module or (self._nearest(node, moment) if node is not None else None)
-        line = callers.assigned(moment.frame, name) if name is not None and moment.frame is not None else None
-        self.recorder.event(
-            kind,
-            text,
-            module,
-            step=moment.step,
-            path=place[0] if place else None,
-            line=line or (place[1] if place else None),
-            variable=name,
-        )
+        if kind not in self.recorder.told:
+            name = module or (self._nearest(node, moment) if node is not None else None)
+            self.tell(kind, text, module, frame=moment.frame, variable=name, step=moment.step)
 
     def _nearest(self, node: Any, moment: Backward) -> str | None:
         """The variable of the calling frame that was made from ``node`` in the fewest operations."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from . import callers
+
 if TYPE_CHECKING:
     from .recorder import Recorder
     from .watched import Deferred, Watched
@@ -59,6 +61,26 @@ class Probe:
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
+
+    def tell(
+        self,
+        kind: str,
+        text: str,
+        module: str | None = None,
+        *,
+        frame: FrameType | None = None,
+        variable: str | None = None,
+        **facts: Any,
+    ) -> None:
+        """Write an event, once per kind: at the line of ``frame``, or the one there that made ``variable``."""
+        if kind in self.recorder.told:
+            return
+        self.recorder.told.add(kind)
+        place = callers.place(frame)
+        line = callers.assigned(frame, variable) if frame is not None and variable is not None else None
+        if place is not None:
+            facts = {"path": place[0], "line": line or place[1], **facts}
+        self.recorder.event(kind, text, module, variable=variable, **facts)
 
     def attach(self) -> None:
         """Once, when torch has just been imported: install what is needed."""

@@ -41,8 +41,12 @@ PROBES = (
     "batches:Batches",
     "sampling:Sampling",
     "copies:Copies",
+    "schedules:Schedules",
+    "policy:Policy",
+    "kept:Kept",
     "amp:LossScale",
     "timing:Timing",
+    "ranks:Ranks",
     "trends:Trends",
     "capture:Capture",
 )
@@ -63,6 +67,8 @@ class Recorder:
         self.off = False
         self.step = 1
         self.backwards = 0
+        self.told: set[str] = set()
+        """Kinds of events that are told once."""
         self.faults = Faults()
         self.names = Names()
         self.optimizers: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()

@@ -23,6 +23,7 @@ SQUASHERS = {"Sigmoid": (0.0, 1.0), "Tanh": (-1.0, 1.0), "Hardsigmoid": (0.0, 1.
 FLAT = 0.02
 """Distance from the end of a sigmoid's or tanh's range within which it is called saturated: its slope there is under a
 tenth of the greatest."""
+MODES = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase)
 RUNNING_STEPS = 8
 """Steps in training mode after which running statistics must have moved."""
 
@@ -44,6 +45,7 @@ class Sampling(Probe):
         self._running: list[tuple[weakref.ref[Any], str, Any]] = []
         self._told: set[str] = set()
         self._thread = 0
+        self._in_training: set[str] = set()
 
     def attach(self) -> None:
         """Know when something is compiled: from then on no hook of ours may be in place."""
@@ -75,6 +77,7 @@ class Sampling(Probe):
             self._remember_statistics()
         if step.number == RUNNING_STEPS:
             self._judge_statistics(step)
+            self._judge_teachers(step)
         if not self.compiled and (self._every or self.recorder.sampled(step.number + 1)):
             self._attach(step.number + 1)
 
@@ -106,9 +109,12 @@ class Sampling(Probe):
             if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
                 return
             try:
-                if self.name not in self.recorder.faults.off and module.training:
-                    with torch.no_grad():
-                        self._look(name, kind, output)
+                if self.name in self.recorder.faults.off or not module.training:
+                    return
+                if isinstance(module, MODES):
+                    self._in_training.add(name)
+                with torch.no_grad():
+                    self._look(name, kind, output)
             except Exception as problem:
                 self.recorder.faults.add(self.name, problem)
 
@@ -151,6 +157,16 @@ class Sampling(Probe):
             if issubclass(type(module), norm) and getattr(module, "running_mean", None) is not None and module.training:
                 self._running.append((weakref.ref(module), name, module.running_mean.clone()))
         del self._running[64:]
+
+    def _judge_teachers(self, step: Step) -> None:
+        """Models that run in training mode beside the trained ones, and of which no optimizer holds a parameter."""
+        held = {id(p) for w in self.recorder.optimizers.values() for p in w.parameters}
+        for root in self.recorder.names.roots:
+            base = self.recorder.names.name_of(root)
+            mine = sorted(n for n in self._in_training if n.startswith(f"{base}."))
+            if mine and not any(id(p) in held for p in root.parameters()):
+                text = f"{base} runs in training mode ({mine[0]}) beside the trained model, and no optimizer holds it"
+                self.tell("live-teacher-in-training-mode", text, base, step=step.number)
 
     def _judge_statistics(self, step: Step) -> None:
         alive = [(m, name, old) for ref, name, old in self._running if (m := ref()) is not None and m.training]

@@ -33,6 +33,7 @@ class Watched:
         self.prefix = f"optimizer{index}/" if index else ""
         self.steps = 0
         self.without_grad: list[int] = []
+        self.zero_grad: list[int] = []
         self._take(optimizer, names)
         self._before: list[tuple[int, Any]] = []
 
@@ -42,6 +43,7 @@ class Watched:
         self.names = [names.of(p) or f"parameter {i}" for i, p in enumerate(self.parameters)]
         self.groups = groups(self.names, MAX_GROUPS)
         self.without_grad += [0] * (len(self.parameters) - len(self.without_grad))
+        self.zero_grad += [0] * (len(self.parameters) - len(self.zero_grad))
         self.numel = sum(p.numel() for p in self.parameters)
         self.on_cpu = all(p.device.type == "cpu" for p in self.parameters)
 
@@ -86,18 +88,24 @@ class Watched:
         norms = torch.stack(foreach_norms(gradients))
 
         def columns(values: list[float]) -> dict[str, float]:
-            return self._by_module("grad_norm", dict(zip(present, values, strict=True)))
+            return self.by_module("grad_norm", dict(zip(present, values, strict=True)))
 
         if norms.device.type != "cpu":
             return {}, (norms, columns), None
         values = norms.tolist()
+        if self.steps < 8:
+            for i, value in zip(present, values, strict=True):
+                self.zero_grad[i] += value == 0.0
         if math.isfinite(sum(values)):
             return columns(values), None, None
         bad = next((i for i, v in zip(present, values, strict=True) if not math.isfinite(v)), present[0])
         return columns(values), None, (self.names[bad], values[present.index(bad)])
 
-    def _by_module(self, what: str, squares_of: dict[int, float]) -> dict[str, float]:
-        """Root of the sums of squares by module as ``what/Module.path`` and over all as ``what``."""
+    def by_module(self, what: str, squares_of: dict[int, float]) -> dict[str, float]:
+        """Root of the sums of squares by module as ``what/Module.path`` and over all as ``what``.
+
+        ``squares_of``: norm by the number of its parameter.
+        """
         found = {what: math.sqrt(sum(v * v for v in squares_of.values()))}
         if len(self.groups) > 1:
             for name, members in self.groups.items():
@@ -123,10 +131,10 @@ class Watched:
 
         def columns(values: list[float]) -> dict[str, float]:
             count = len(members)
-            steps = self._by_module("update_ratio", dict(zip(members, values[:count], strict=True)))
-            sizes = self._by_module("update_ratio", dict(zip(members, values[count : 2 * count], strict=True)))
+            steps = self.by_module("update_ratio", dict(zip(members, values[:count], strict=True)))
+            sizes = self.by_module("update_ratio", dict(zip(members, values[count : 2 * count], strict=True)))
             found = {name: value / sizes[name] for name, value in steps.items() if sizes[name] > 0}
-            found |= self._by_module("weight_norm", dict(enumerate(values[2 * count :])))
+            found |= self.by_module("weight_norm", dict(enumerate(values[2 * count :])))
             return found
 
         return torch.cat([numbers, whole.to(numbers.device)]), columns

@@ -6,6 +6,7 @@ that are never zeroed or thrown away.
 
 from __future__ import annotations
 
+import re
 import weakref
 from typing import Any
 
@@ -20,6 +21,10 @@ MODE_STEPS = 16
 """Steps between two looks at the mode flags afterwards."""
 
 
+ADAPTER = re.compile(r"(^|[._])(lora|loras|lora_[ab]|adapter|adapters|ia3|prefix_tuning)([._]|$)", re.IGNORECASE)
+"""What adapters are called by PEFT and by those who write their own."""
+
+
 class _Early:
     """What the first steps of one optimizer looked like."""
 
@@ -29,7 +34,8 @@ class _Early:
         self.kept = 0
         self.looked = 0
         self.sample: list[tuple[Any, Any]] = []
-        self.gradients: list[tuple[Any, Any]] = []
+        self.held: list[Any] = []
+        self.cleared = False
         self.mode_told = False
 
 
@@ -41,20 +47,31 @@ class Wiring(Probe):
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
         self._early: weakref.WeakKeyDictionary[Any, _Early] = weakref.WeakKeyDictionary()
-        self._fresh = False
+        self._watching: list[_Early] = []
+        self._lines: dict[int, int] = {}
+        self._discards: list[bool] = []
 
     def backward(self, moment: Backward) -> None:
-        """The first backward after a step: are the gradients of that step still there?"""
-        if not self._fresh:
-            return
-        self._fresh = False
-        for early in self._early.values():
-            if early.gradients:
-                early.looked += 1
-                early.kept += all(
-                    p.grad is not None and torch.equal(sample_of(p.grad), old) for p, old in early.gradients
-                )
-                early.gradients = []
+        """Before a backward: have the gradients of the last step been cleared?
+
+        They may stay while another loss goes backward (a GAN's), so one look at which they are gone is enough.
+        """
+        line = moment.frame.f_lineno if moment.frame is not None else 0
+        before = self._lines.get(line, 0)
+        self._lines[line] = before + 1
+        if before and len(self.recorder.optimizers) == 1 and len(self._discards) < 60:
+            self._between(moment)
+        for early in self._watching:
+            early.cleared = early.cleared or any(p.grad is None or not sample_of(p.grad).any() for p in early.held)
+
+    def _between(self, moment: Backward) -> None:
+        """Between two backwards of the same line without a step: are the gradients of the first one gone?"""
+        for watched in self.recorder.optimizers.values():
+            gone = all(p.grad is None or not sample_of(p.grad).any() for p in ends(watched.parameters))
+            self._discards.append(gone)
+            if len(self._discards) >= 6 and all(self._discards):
+                text = "gradients are cleared between backwards of one step: only the last micro-batch counts"
+                self.tell("live-gradients-discarded", text, frame=moment.frame, step=moment.step)
 
     def before_step(self, step: Step) -> None:
         """In the first steps: sample weights and modes; after five of them judge."""
@@ -62,6 +79,13 @@ class Wiring(Probe):
         if early is None:
             early = self._early[step.optimizer] = _Early()
         watched, number = step.watched, step.number
+        if self._lines:
+            step.row["micro_batches"] = float(max(self._lines.values()))
+            self._lines = {}
+        if early in self._watching:
+            self._watching.remove(early)
+            early.looked += 1
+            early.kept += not early.cleared
         if number <= WIRING_STEPS:
             if number <= 2:
                 early.sample = [(p, sample_of(p).clone()) for p in ends(watched.parameters)]
@@ -82,11 +106,12 @@ class Wiring(Probe):
                 self._say("live-step-changes-nothing", "the optimizer's steps change no weight", None, step)
         if step.number == 2:
             early.sample = []
-        if step.number <= WIRING_STEPS:
-            held = [p for p in ends(watched.parameters) if p.grad is not None and p.grad.layout == torch.strided]
-            early.gradients = [(p, sample_of(p.grad).clone()) for p in held[-4:]]
-            early.gradients = [(p, g) for p, g in early.gradients if g.any()]
-            self._fresh = True
+        if step.number < WIRING_STEPS:
+            present = [p for p in ends(watched.parameters) if p.grad is not None and p.grad.layout == torch.strided]
+            early.held = [p for p in present if sample_of(p.grad).any()][-4:]
+            early.cleared = False
+            if early.held:
+                self._watching.append(early)
         if early.looked >= WIRING_STEPS - 1 and early.kept == early.looked and step.number >= WIRING_STEPS:
             text = "gradients are not zeroed between steps: each step uses the sum of all gradients so far"
             self._say("live-gradients-never-zeroed", text, None, step)
@@ -104,7 +129,14 @@ class Wiring(Probe):
         elif dead:
             text = f"{len(dead)} of {len(watched.names)} parameters get no gradient: {', '.join(dead[:4])}"
             recorder.event("live-no-gradient", text, dead[0], step=number)
+        zero = [n for n, c in zip(watched.names, watched.zero_grad, strict=True) if c >= WIRING_STEPS]
+        if zero:
+            text = f"{len(zero)} of {len(watched.names)} parameters get a gradient of exactly 0: {', '.join(zero[:4])}"
+            recorder.event(
+                "live-zero-gradient", text, zero[0], step=number, value=round(len(zero) / len(watched.names), 3)
+            )
         held = {id(p) for w in recorder.optimizers.values() for p in w.parameters}
+        self._frozen(watched, held)
         for root in recorder.names.roots:
             mine = [(n, p) for n, p in root.named_parameters() if p.requires_grad]
             left = [n for n, p in mine if id(p) not in held]
@@ -112,12 +144,24 @@ class Wiring(Probe):
             # Most of the model left out is a choice (a linear probe); a minority was forgotten.
             if got and 2 * len(left) < len(mine):
                 text = f"{len(left)} of {len(mine)} trainable parameters are in no optimizer: {', '.join(left[:4])}"
-                recorder.event("live-not-in-optimizer", text, f"{type(root).__name__}.{left[0]}", step=number)
+                recorder.event("live-not-in-optimizer", text, f"{recorder.names.name_of(root)}.{left[0]}", step=number)
         if early.in_eval >= WIRING_STEPS:
             text = "dropout and batch norm are in evaluation mode while the optimizer steps"
             recorder.event("live-eval-mode-in-training", text, None, step=number)
             early.mode_told = True
         early.in_eval = 0
+
+    def _frozen(self, watched: Watched, held: set[int]) -> None:
+        """Adapters and new heads that are frozen while something else is trained."""
+        for root in self.recorder.names.roots:
+            named = [(n, p) for n, p in root.named_parameters()]
+            new = [(n, p) for n, p in named if ADAPTER.search(n)]
+            frozen = [n for n, p in new if not p.requires_grad]
+            if frozen and len(frozen) == len(new) and any(id(p) in held for _, p in named):
+                text = f"all {len(new)} adapter parameters are frozen, as {frozen[0]}"
+                self.recorder.event(
+                    "live-adapters-frozen", text, f"{self.recorder.names.name_of(root)}.{frozen[0]}", step=WIRING_STEPS
+                )
 
     def _modes(self) -> list[Any]:
         """Modules whose behaviour depends on the mode, of all models that hold parameters."""
