@@ -88,10 +88,13 @@ def compose(project: Project, main: Main, choices: Sequence[Override] = ()) -> C
     chosen = {o.key.partition("@")[0]: o.value or "" for o in choices if o.sign != "~" and o.value is not None}
     if any(word in main.scope.module.text for word in ("ConfigStore", "cs.store")) or _stores(project):
         composed.complete = False
-    _file(settings, directory, main.name.removesuffix(".yaml"), "", composed, chosen, 0)
+    first = _Part(settings, directory, composed, chosen)
+    first.file(main.name.removesuffix(".yaml"), "", None, "", 0)
     for override in choices:
-        if override.sign in ("+", "++") and _is_group(settings, directory, override.key.partition("@")[0]):
-            _group(settings, directory, override.key.partition("@")[0], override.value or "", composed, chosen, None)
+        group = override.key.partition("@")[0]
+        if override.sign in ("+", "++") and _is_group(settings, directory, group):
+            at = override.key.partition("@")[2] or None
+            first.file(f"{group}/{override.value}", "", at, group.replace("/", "."), 0)
     return composed
 
 
@@ -109,115 +112,95 @@ def is_group(project: Project, main: Main, name: str) -> bool:
     return directory is not None and _is_group(of(project), directory, name)
 
 
-def _file(
-    settings: Settings,
-    directory: str,
-    name: str,
-    package: str,
-    composed: Composed,
-    chosen: dict[str, str],
-    depth: int,
-) -> bool:
-    """Merge one file with its defaults. False where it is not there."""
-    path = f"{directory}/{name}.yaml" if directory else f"{name}.yaml"
-    document = settings.document(path)
-    if document is None and path not in settings.paths:
-        return False
-    composed.files += 1
-    if document is None or depth > MAX_DEPTH or composed.files > MAX_FILES:
-        composed.complete = False
+class _Part:
+    """One walk through the defaults lists of a directory."""
+
+    def __init__(self, settings: Settings, directory: str, composed: Composed, chosen: dict[str, str]) -> None:
+        self.settings, self.directory, self.composed, self.chosen = settings, directory, composed, chosen
+
+    def file(self, name: str, parent: str, explicit: str | None, relative: str, depth: int) -> bool:
+        """Merge one file with its defaults. False where it is not there.
+
+        ``parent``: the package of the file that names it; ``explicit``: what follows ``@``; ``relative``: its group.
+        """
+        name = name.removesuffix(".yaml")
+        path = f"{self.directory}/{name}.yaml" if self.directory else f"{name}.yaml"
+        document = self.settings.document(path)
+        if document is None and path not in self.settings.paths:
+            self.composed.complete = False
+            return False
+        self.composed.files += 1
+        if depth > MAX_DEPTH or self.composed.files > MAX_FILES:
+            self.composed.complete = False
+            return True
+        header = _PACKAGE.search(self.settings.text(path)[:2000])
+        if header is not None and header[1] == "_group_" and explicit is None:
+            self.composed.complete = False  # means one thing before Hydra 1.1, another after
+        if explicit is None and header is not None:
+            package = _final("", header[1])  # a header counts from the top
+        else:
+            package = _final(parent, relative if explicit is None else explicit)
+        if document is None:  # empty, or no mapping
+            return True
+        merged = False
+        entries = next((v for k, v in document.root.pairs if k.name == "defaults"), None)
+        for entry in entries.items if entries is not None else ():
+            if entry.kind == "scalar" and entry.text == "_self_":
+                _merge(document, package, self.composed)
+                merged = True
+            else:
+                self.default(name.rpartition("/")[0], document, entry, package, depth)
+        if not merged:
+            _merge(document, package, self.composed)
         return True
-    header = _PACKAGE.search(settings.text(path)[:2000])
-    if header is not None:
-        package = {"_global_": "", "_group_": package}.get(header[1], header[1])
-    folder = name.rpartition("/")[0]
-    entries = next((v for k, v in document.root.pairs if k.name == "defaults"), None)
-    own_first = True
-    merged = False
-    for entry in entries.items if entries is not None else ():
-        if entry.kind == "scalar" and entry.text == "_self_":
-            _merge(document, package, composed)
-            merged = True
-            continue
-        own_first = False
-        _default(settings, directory, folder, document, entry, package, composed, chosen, depth)
-    del own_first
-    if not merged:
-        _merge(document, package, composed)
-    return True
 
+    def default(self, folder: str, document: Document, entry: Node, package: str, depth: int) -> None:
+        """One entry of a defaults list."""
+        place = Place(document.path, entry.line, entry.column, entry.end_column)
+        if entry.kind == "scalar":
+            name, at, explicit = entry.text.partition("@")
+            relative = name.lstrip("/").rpartition("/")[0].replace("/", ".")
+            target = name.lstrip("/") if name.startswith("/") or not folder else f"{folder}/{name}"
+            there = self.file(target, package, _plain(explicit) if at else None, relative, depth + 1)
+            if not there and "${" not in entry.text and not name.startswith("hydra"):
+                self.composed.missing.append((place, target))
+            return
+        for key, value in entry.pairs:
+            self.choice(folder, document, key, value, package, depth)
 
-def _default(
-    settings: Settings,
-    directory: str,
-    folder: str,
-    document: Document,
-    entry: Node,
-    package: str,
-    composed: Composed,
-    chosen: dict[str, str],
-    depth: int,
-) -> None:
-    place = Place(document.path, entry.line, entry.column, entry.end_column)
-    if entry.kind == "scalar":
-        name = entry.text.partition("@")[0]
-        target = name.lstrip("/") if name.startswith("/") else f"{folder}/{name}" if folder else name
-        inner = package if "@" not in entry.text else _package(entry.text, package)
-        if not _file(settings, directory, target.removesuffix(".yaml"), inner, composed, chosen, depth + 1):
-            composed.complete = False
-            if "${" not in entry.text and not name.startswith("hydra"):
-                composed.missing.append((place, target))
-        return
-    for key, value in entry.pairs:
+    def choice(self, folder: str, document: Document, key: Key, value: Node, package: str, depth: int) -> None:
+        """``group: option`` of a defaults list."""
         words = key.name.split()
-        group = words[-1].partition("@")[0].lstrip("/")
-        optional = "optional" in words
-        full = group if words[-1].startswith("/") or not folder else f"{folder}/{group}"
-        choice = chosen.get(full, value.text if value.value is not None else "")
-        composed.groups.add(full)
-        if value.kind == "sequence":
-            composed.complete = False
-            continue
-        if full.startswith("hydra") or "override" in words:
-            if "override" in words and not full.startswith("hydra"):
-                composed.complete = False
-            continue
-        if not choice or choice in ("null", "???") or "${" in choice:
-            composed.complete = composed.complete and choice not in ("???",) and "${" not in choice
-            continue
-        outer = _package(words[-1], package) if "@" in words[-1] else None
-        spot = Place(document.path, value.line, value.column, value.end_column)
-        _group(settings, directory, full, choice, composed, chosen, None if optional else spot, outer, package, depth)
+        group, at, explicit = words[-1].partition("@")
+        full = group.lstrip("/") if group.startswith("/") or not folder else f"{folder}/{group}"
+        if full.startswith("hydra"):
+            return
+        choice = self.chosen.get(full, value.text if value.value is not None else "")
+        self.composed.groups.add(full)
+        unknown = value.kind == "sequence" or "override" in words or choice == "???" or "${" in choice
+        if unknown or not choice or choice == "null":
+            self.composed.complete = self.composed.complete and not unknown
+            return
+        relative = group.lstrip("/").replace("/", ".")
+        before = self.composed.complete
+        there = self.file(f"{full}/{choice}", package, _plain(explicit) if at else None, relative, depth + 1)
+        if not there and "optional" in words:
+            self.composed.complete = before  # it may be missing
+        elif not there and _is_group(self.settings, self.directory, full):
+            place = Place(document.path, value.line, value.column, value.end_column)
+            self.composed.missing.append((place, f"{full}/{choice}"))
 
 
-def _group(
-    settings: Settings,
-    directory: str,
-    group: str,
-    choice: str,
-    composed: Composed,
-    chosen: dict[str, str],
-    place: Place | None,
-    package: str | None = None,
-    above: str = "",
-    depth: int = 0,
-) -> None:
-    inner = group.replace("/", ".") if package is None else package
-    if above and package is None and not inner.startswith(above):
-        inner = f"{above}.{inner}" if not group.startswith(above.replace(".", "/")) else inner
-    if not _file(settings, directory, f"{group}/{choice.removesuffix('.yaml')}", inner, composed, chosen, depth + 1):
-        composed.complete = False
-        if place is not None and _is_group(settings, directory, group):
-            composed.missing.append((place, f"{group}/{choice}"))
+def _plain(explicit: str) -> str:
+    """What follows ``@``: ``a:b`` renames package a to b."""
+    name = explicit.split(":")[-1]
+    return "" if name == "_here_" else name
 
 
-def _package(written: str, above: str) -> str:
-    name = written.partition("@")[2].split(":")[-1]
-    if name in ("_global_", ""):
-        return ""
-    if name == "_here_":
-        return above
-    return name.removeprefix("_global_.") if name.startswith("_global_") else f"{above}.{name}" if above else name
+def _final(parent: str, package: str) -> str:
+    """The place of a file in the configuration: below its parent's, unless ``_global_`` starts afresh."""
+    joined = f"{parent}.{package}" if parent and package else parent or package
+    return joined.rpartition("_global_")[2].strip(".")
 
 
 def _merge(document: Document, package: str, composed: Composed) -> None:
