@@ -17,8 +17,14 @@ Entry = tuple[ast.expr, Scope]
 
 def entries(project: Project, node: ast.expr, key: str | int, scope: Scope, depth: int = 0) -> Iterator[Entry]:
     """Every expression that ``node[key]`` can stand for. Nothing where the table is unknown."""
-    if depth > MAX_DEPTH:
-        return
+    known: dict[tuple[ast.expr, str | int], list[Entry]] = project.memo.setdefault("entries of tables", {})
+    if depth <= MAX_DEPTH and (node, key) not in known:
+        known[node, key] = []  # a table that is made of itself adds nothing; each is worked out once
+        known[node, key] = list(_entries(project, node, key, scope, depth))
+    yield from known.get((node, key), ())
+
+
+def _entries(project: Project, node: ast.expr, key: str | int, scope: Scope, depth: int) -> Iterator[Entry]:
     match node:
         case ast.Dict():
             yield from _of_dict(project, node, key, scope, depth)
