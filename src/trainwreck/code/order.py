@@ -126,6 +126,15 @@ def _training_steps(project: Project) -> list[TrainingStep]:
     return list(found.values())
 
 
+def repeated(project: Project, scope: Scope, node: ast.AST, depth: int = 0) -> bool:
+    """True if ``node`` stands in a loop, or in a function that is called in one."""
+    if loops(project, node, scope):
+        return True
+    if scope.kind != "function" or depth > 4:
+        return False
+    return any(repeated(project, c.scope, c.node, depth + 1) for c in project.callers(scope))
+
+
 def iterates_data(loop: Loop) -> bool:
     """False for loops over epochs (``for epoch in range``) that hold an inner loop."""
     return not any(isinstance(n, Loop) for child in ast.iter_child_nodes(loop) for n in ast.walk(child))

@@ -12,16 +12,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
-from trainwreck.code.facts import (
-    only,
-    source,
-)
+from trainwreck.code.calls import Call, written
+from trainwreck.code.facts import linear, only, source
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
-from trainwreck.code.seek import loss_kind, losses
-from trainwreck.code.spine import call_ends
+from trainwreck.code.seek import is_module, loss_kind, losses
+from trainwreck.code.spine import call_ends, ends
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -39,6 +36,20 @@ def distill(s, t, temperature=3.0):
     q = F.softmax(t / temperature, dim=1)
     return F.kl_div(p, q, reduction="batchmean")  # expect
 """,
+    """
+import torch
+import torch.nn.functional as F
+def kd(student, teacher, loader, opt, T=4.0, alpha=0.9):
+    teacher.eval()
+    for x, y in loader:
+        with torch.no_grad():
+            soft = F.softmax(teacher(x) / T, -1)
+        logp = F.log_softmax(student(x), -1)  # expect
+        loss = alpha * F.kl_div(logp, soft, reduction="batchmean") * T * T
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
 )
 GOOD = """
 import torch.nn.functional as F
@@ -51,6 +62,8 @@ def other(s, t, tau):
     return F.kl_div(F.log_softmax(s / tau, 1), F.softmax(t / tau, 1)) * tau**2
 """
 
+NETWORK = re.compile(r"student|teacher|model|net", re.IGNORECASE)
+
 
 def find(project: Project) -> Iterator[Evidence]:
     for loss in losses(project):
@@ -58,6 +71,11 @@ def find(project: Project) -> Iterator[Evidence]:
         if not loss_kind(project, loss) & {"kldiv"} or first is None or second is None:
             continue
         divisors = [_divisor(project, v, loss.scope) for v in (first, second)]
+        plain = [_plain_softmax(project, v, loss.scope) for v in (first, second)]
+        for side, other in ((0, 1), (1, 0)):
+            if plain[side] is not None and divisors[other] is not None and _hot(project, divisors[other], loss.scope):
+                text = f"only one side is divided by the temperature {divisors[other]}"
+                yield sighting(__name__, plain[side] or loss, text, proof=[loss])
         if divisors[0] is None or divisors[0] != divisors[1]:
             continue
         name = divisors[0]
@@ -70,6 +88,35 @@ def find(project: Project) -> Iterator[Evidence]:
         yield sighting(
             __name__, loss, f"both sides are divided by {name}, and the loss is never multiplied by its square"
         )
+
+
+def _hot(project: Project, name: str | None, scope: Scope) -> bool:
+    """False for a temperature that is 1."""
+    if name is None:
+        return False
+    return only(project, (ast.parse(name, mode="eval").body, scope)) not in (1, 1.0)
+
+
+def _plain_softmax(project: Project, node: ast.expr, scope: Scope) -> Call | None:
+    """The softmax of what is not divided by anything: the output of a network itself."""
+    for call in call_ends(project, node, scope):
+        argument = call.node.args[0] if call.node.args else None
+        if call.name in ("softmax", "log_softmax") and isinstance(argument, ast.Call | ast.Name):
+            found = call_ends(project, argument, call.scope)
+            whole = found and len(found) == len(ends(project, argument, call.scope))
+            if whole and all(_network(project, c) for c in found):
+                return call
+    return None
+
+
+def _network(project: Project, call: Call) -> bool:
+    own = f"{written(call.node.func)}.parameters()" in source(project)
+    return (
+        own
+        or bool(NETWORK.search(call.name))
+        or linear(project, call)
+        or is_module(project, call.node.func, call.scope)
+    )
 
 
 def _divisor(project: Project, node: ast.expr, scope: Scope) -> str | None:

@@ -11,14 +11,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.adversarial import owner_of
 from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.facts import optimizers
 from trainwreck.code.flow import back
-from trainwreck.code.order import constructors, position, training_steps
+from trainwreck.code.order import under_no_grad
+from trainwreck.code.params import held
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 import torch
 from torch import nn
 def main(data, bce):
@@ -35,7 +40,23 @@ def main(data, bce):
         g_opt.zero_grad()
         g_loss.backward()
         g_opt.step()
-"""
+""",
+    """
+import torch
+import torch.nn.functional as F
+class GAN:
+    def __init__(self, G, D):
+        self.G, self.D = G, D
+        self.og, self.od = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+    def g_step(self, n):
+        with torch.no_grad():  # expect
+            fake = self.G(torch.randn(n, 8))
+        loss = F.softplus(-self.D(fake)).mean()
+        self.og.zero_grad()
+        loss.backward()
+        self.og.step()
+""",
+)
 GOOD = """
 import torch
 from torch import nn
@@ -57,39 +78,40 @@ def main(data, bce):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    for training in training_steps(project):
-        told: set[int] = set()
-        if len({written(s.receiver) for s in training.steps}) < 2:
+    told: set[int] = set()
+    for backward in project.calls("backward"):
+        owned = owner_of(project, backward)
+        receiver = backward.receiver
+        if len(owned) != 1 or receiver is None or not _adversarial(project, receiver, backward, owned[0]):
             continue
-        for backward in training.backward:
-            step = _next_step(training.steps, backward)
-            owned = _owned(project, step) if step is not None else ""
-            if step is None or not owned or backward.receiver is None:
+        cut: list[tuple[ast.AST, Scope]] = []
+        whole = False
+        for found in back(project, receiver, backward.scope):
+            node = found.node
+            if not isinstance(node, ast.Call) or written(node.func).rsplit(".", 1)[-1] != owned[0].rsplit(".", 1)[-1]:
                 continue
-            cut, whole = [], False
-            for found in back(project, backward.receiver, backward.scope):
-                node = found.node
-                if not isinstance(node, ast.Call) or written(node.func) != owned or found.scope is not backward.scope:
-                    continue
-                chain = [s for s in found.chain()[1:] if isinstance(s.node, ast.Call)]
-                cuts = [s for s in chain if last_name(s.node) == "detach"]
-                cut += cuts[:1]
-                whole = whole or not cuts
-            if cut and not whole and id(cut[0].node) not in told:
-                told.add(id(cut[0].node))
-                text = f"the samples of {owned} are detached here, and its own loss is computed on them"
-                yield sighting(__name__, cut[0], text, proof=[backward, step])
+            chain = [s for s in found.chain()[1:] if isinstance(s.node, ast.Call)]
+            cuts: list[tuple[ast.AST, Scope]] = [(s.node, s.scope) for s in chain if last_name(s.node) == "detach"]
+            around = under_no_grad(project, node, found.scope)
+            if around is not None:
+                cuts.append((around, found.scope))
+            cut += cuts[:1]
+            whole = whole or not cuts
+        if cut and not whole and id(cut[0][0]) not in told:
+            told.add(id(cut[0][0]))
+            text = f"the samples of {owned[0]} are cut off here, and its own loss is computed on them"
+            yield sighting(__name__, cut[0], text, proof=[backward])
 
 
-def _next_step(steps: list[Call], backward: Call) -> Call | None:
-    after = [s for s in steps if position(s.node) > position(backward.node)]
-    return min(after, key=lambda s: position(s.node)) if after else None
-
-
-def _owned(project: Project, step: Call) -> str:
-    """The name whose parameters the optimizer has."""
-    for made in constructors(project, step.receiver, step.scope) if step.receiver is not None else ():
-        for argument in made.node.args[:1]:
-            if isinstance(argument, ast.Call) and last_name(argument.func) == "parameters":
-                return written(argument.func).rsplit(".", 1)[0]
-    return ""
+def _adversarial(project: Project, receiver: ast.expr, backward: Call, owned: str) -> bool:
+    """True if another network with an optimizer of its own scores what the loss is made of."""
+    others = {
+        written(item.node).rsplit(".", 1)[-1]
+        for built in optimizers(project)
+        for item in held(project, built)[0]
+        if item.whole
+    } - {owned.rsplit(".", 1)[-1]}
+    return any(
+        isinstance(s.node, ast.Call) and written(s.node.func).rsplit(".", 1)[-1] in others
+        for s in back(project, receiver, backward.scope)
+    )

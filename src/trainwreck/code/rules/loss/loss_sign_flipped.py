@@ -12,15 +12,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call
-from trainwreck.code.facts import (
-    optimizers,
-    source,
-)
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.facts import names_in, source
+from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
-from trainwreck.code.seek import loss_kind, losses
-from trainwreck.code.spine import ends
+from trainwreck.code.scopes import Scope
+from trainwreck.code.terms import LIKELIHOOD, error_kinds, formula, gaussian_kl, is_entropy
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -50,8 +48,57 @@ class Trainer:
             (-loss).backward()  # expect
             self.opt.step()
 """,
+    """
+import torch
+import torch.nn.functional as F
+def elbo(x, recon, mu, logvar):
+    rec = F.mse_loss(recon, x, reduction="none").sum(1).mean()
+    kl = (-0.5 * (1 + logvar - mu.pow(2) - logvar.exp())).sum(1).mean()
+    return -rec - kl
+def train(vae, loader, opt):
+    for x in loader:
+        recon, mu, logvar = vae(x)
+        loss = elbo(x, recon, mu, logvar)  # expect
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    """
+import torch
+class Agent:
+    def update(self, batch, ent_coef=0.01):
+        dist = torch.distributions.Categorical(logits=self.policy(batch.obs))
+        pg = -(dist.log_prob(batch.actions) * batch.advantages).mean()
+        entropy = dist.entropy().mean()
+        loss = pg + ent_coef * entropy  # expect
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+""",
+    """
+import torch.nn.functional as F
+def train(net, head, loader, opt):
+    for a, b in loader:
+        za, zb = net(a), net(b)
+        loss = F.cosine_similarity(head(za), zb.detach(), dim=-1).mean()  # expect
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    """
+import torch.nn.functional as F
+def train(vae, loader, opt, beta=1.0):
+    for x in loader:
+        recon, mu, logvar = vae(x)
+        kl = 0.5 * (mu.pow(2) + logvar.exp() - 1 - logvar).sum(1).mean()
+        loss = F.mse_loss(recon, x) - beta * kl  # expect
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
 )
-GOOD = """
+GOOD = (
+    """
 import torch
 import torch.nn.functional as F
 def train(model, loader):
@@ -62,9 +109,32 @@ def train(model, loader):
         loss = -F.cosine_similarity(model(x), y).mean() + F.mse_loss(model(x), y)
         loss.backward()
         opt.step()
-"""
+""",
+    """
+import torch
+import torch.nn.functional as F
+def elbo(x, recon, mu, logvar):
+    rec = F.mse_loss(recon, x, reduction="none").sum(1).mean()
+    kl = -0.5 * torch.sum(1 + logvar - mu.pow(2) - logvar.exp(), dim=1).mean()
+    return -rec - kl
+def train(vae, loader, opt, policy):
+    for x in loader:
+        recon, mu, logvar = vae(x)
+        loss = -elbo(x, recon, mu, logvar)
+        opt.zero_grad()
+        loss.backward()
+        dist = policy(x)
+        nll = -dist.log_prob(x).mean() - F.cosine_similarity(mu, recon.detach()).mean()
+        pg = -(dist.log_prob(x) * x).mean() - 0.01 * dist.entropy().mean()
+        (nll + pg).backward()
+        semi = F.mse_loss(recon, x) + 0.1 * dist.entropy().mean()
+        semi.backward()
+        opt.step()
+""",
+)
 ASCENT = re.compile(
-    r"adv|attack|perturb|ascent|maximi[sz]e|domain|revers|gan|discrim|unlearn|forget|policy|reward", re.IGNORECASE
+    r"adversar|attack|perturb|ascent|maximi[sz]e|domain|grad_?revers|\bgan\b|discrim|unlearn|forget|tent\b|MINE\b",
+    re.IGNORECASE,
 )
 KINDS = {
     "crossentropy",
@@ -80,17 +150,111 @@ KINDS = {
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    calls = list(project.calls("backward"))
-    if len(calls) != 1 or len(optimizers(project)) != 1 or ASCENT.search(source(project)):
+    if ASCENT.search(source(project)):
         return
-    call = calls[0]
-    for node, scope in ends(project, call.receiver, call.scope, reshapes=False) if call.receiver is not None else []:
-        if not isinstance(node, ast.UnaryOp) or not isinstance(node.op, ast.USub):
+    told: set[int] = set()
+    for call, terms in objectives(project):
+        wrong = [(t, why) for t in terms if (why := _wrong(project, t, terms))]
+        if not wrong:
             continue
-        for inner, where in ends(project, node.operand, scope, reshapes=False):
-            if (
-                isinstance(inner, ast.Call)
-                and any(inner is known.node for known in losses(project))
-                and loss_kind(project, Call(inner, where)) & KINDS
-            ):
-                yield sighting(__name__, (node, scope), "the negative of the error is minimised", proof=[call])
+        place = _place(project, call, wrong[0][0], whole=len(wrong) == len(terms))
+        if id(place[0]) not in told:
+            told.add(id(place[0]))
+            yield sighting(__name__, place, wrong[0][1], proof=[call])
+
+
+def _wrong(project: Project, term: Term, terms: list[Term]) -> str:
+    """Why the sign of the term is wrong, empty where it is not or nothing is known."""
+    if error_kinds(project, term) & KINDS and term.sign < 0:
+        return "the negative of the error is minimised"
+    if gaussian_kl(term) and _kl_sign(term) < 0:
+        return "the divergence from the prior is maximised"
+    policy = any(names_in(t.node, LIKELIHOOD) for t in terms if t is not term)
+    if is_entropy(term) and term.sign > 0 and policy and not error_kinds(project, term):
+        return "the entropy of the policy is minimised instead of rewarded"
+    node = formula(term)
+    if isinstance(node, ast.Call) and term.sign > 0:
+        name = last_name(node.func)
+        if name == "cosine_similarity" and "detach" in written(node):
+            return "the similarity of the two views is minimised"
+        if name == "log_prob" and len(terms) == 1 and not isinstance(term.node, ast.BinOp):
+            return "the likelihood of the data is minimised"
+    return ""
+
+
+def _kl_sign(term: Term) -> int:
+    """+1 where the divergence is minimised: the sign of its ``exp(logvar)`` in the objective."""
+    sign = term.sign
+    node: ast.expr = term.node
+    while True:
+        match node:
+            case ast.UnaryOp(op=ast.USub(), operand=inner):
+                sign, node = -sign, inner
+            case ast.BinOp(op=ast.Mult(), left=left, right=right):
+                negative, node = _negative(left, right)
+                sign = -sign if negative else sign
+            case ast.BinOp(op=ast.Div(), left=inner):
+                node = inner
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="torch")), args=[inner, *_]):
+                node = inner
+            case ast.Call(func=ast.Attribute(value=inner, attr="sum" | "mean")):
+                node = inner
+            case _:
+                break
+    return sign * (_leaf_sign(node, 1) or sign)
+
+
+def _negative(left: ast.expr, right: ast.expr) -> tuple[bool, ast.expr]:
+    """Whether the constant of a product is negative, and its other side."""
+    for number_, other in ((left, right), (right, left)):
+        if isinstance(number_, ast.UnaryOp) and isinstance(number_.operand, ast.Constant):
+            return True, other
+        if isinstance(number_, ast.Constant):
+            return False, other
+    return False, right
+
+
+def _leaf_sign(node: ast.expr, sign: int) -> int:
+    """The sign of the exponential among the summands, 0 where there is none."""
+    match node:
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            return _leaf_sign(left, sign) or _leaf_sign(right, sign)
+        case ast.BinOp(op=ast.Sub(), left=left, right=right):
+            return _leaf_sign(left, sign) or _leaf_sign(right, -sign)
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return _leaf_sign(inner, -sign)
+        case ast.Call() if last_name(node.func) == "exp":
+            return sign
+    return 0
+
+
+def _place(project: Project, call: Call, term: Term, *, whole: bool) -> tuple[ast.AST, Scope]:
+    """The line that gives the sign: of the whole objective, or where the term is added."""
+    receiver = call.receiver
+    if isinstance(receiver, ast.Name):
+        found = [b for b in project.lookup(receiver.id, call.scope) if b.kind == "assign" and b.line <= call.line]
+        last = max(found, key=lambda b: b.line, default=None)
+    else:
+        last = None
+    names = {n.rsplit(".", 1)[-1] for n in term.names}
+    if not whole:
+        for scope in {term.scope, call.scope, *(f.scope for f in term.factors)}:
+            for node in project.within(scope, ast.BinOp):
+                assert isinstance(node, ast.BinOp)
+                used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+                above = project.parent(node, scope)
+                if names & used and isinstance(node.op, ast.Add | ast.Sub) and not isinstance(above, ast.BinOp):
+                    return project.statement(node, scope), scope
+        return project.statement(term.node, term.scope), term.scope
+    if _signed(term, project):
+        return project.statement(term.node, term.scope), term.scope
+    return (last.node, last.scope) if last is not None else (call.node, call.scope)
+
+
+def _signed(term: Term, project: Project) -> bool:
+    """True where the minus stands in the statement of the term itself."""
+    statement = project.statement(term.node, term.scope)
+    return any(
+        isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.USub) and not isinstance(n.operand, ast.Constant)
+        for n in ast.walk(statement)
+    )

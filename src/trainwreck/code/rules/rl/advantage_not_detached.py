@@ -11,14 +11,15 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call, written
-from trainwreck.code.order import (
-    under_no_grad,
-)
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.facts import names_in
+from trainwreck.code.objective import objectives
+from trainwreck.code.order import under_no_grad
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.spine import call_ends, ends
+from trainwreck.code.terms import LIKELIHOOD
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -43,6 +44,27 @@ class A2c:
         loss = -torch.mean(logp * adv)  # expect
         loss.backward()
 """,
+    """
+def update(net, b, opt):
+    dist, v = net(b.obs)
+    adv = b.ret - v.squeeze(-1)
+    loss = -(dist.log_prob(b.act) * adv).mean() + 0.5 * adv.pow(2).mean()  # expect
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    """
+class Agent:
+    def losses(self, obs, act, ret):
+        values = self.baseline(obs).squeeze(-1)
+        logp = self.actor(obs).log_prob(act)
+        return -((ret - values) * logp).mean()  # expect
+    def learn(self, obs, act, ret):
+        loss = self.losses(obs, act, ret)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+""",
 )
 GOOD = """
 import torch
@@ -60,28 +82,45 @@ def update(policy, critic, states, actions, returns, opt):
     (actor_loss + second + fourth - (log_probs * stored).mean()).backward()
 """
 LOGP = re.compile(r"log_?p|logprob", re.IGNORECASE)
-ADVANTAGE = re.compile(r"adv|delta|td_error", re.IGNORECASE)
-CRITIC = re.compile(r"critic|value", re.IGNORECASE)
+CRITIC = re.compile(r"critic|value|baseline|(^|[._ ])v(\b|_)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    for scope in {c.scope for c in project.calls("backward")}:
-        for node in project.within(scope, ast.BinOp):
-            assert isinstance(node, ast.BinOp)
-            if not isinstance(node.op, ast.Mult):
-                continue
-            sides = [s for s in (node.left, node.right) if isinstance(s, ast.Name)]
-            logp = next((s for s in sides if LOGP.search(s.id)), None)
-            adv = next((s for s in sides if ADVANTAGE.search(s.id) and s is not logp), None)
-            if logp is None or adv is None:
-                continue
-            critic = _live(project, adv, scope)
-            if critic is not None:
-                text = f"{adv.id} carries the gradient of the critic into the policy loss"
-                yield sighting(__name__, (node, scope), text, proof=[critic])
+    told: set[int] = set()
+    for backward, terms in objectives(project):
+        for term in terms:
+            for node in _products(project, term.node, term.scope):
+                for gain, likelihood in ((node.left, node.right), (node.right, node.left)):
+                    if not _likelihood(likelihood) or _likelihood(gain) or id(node) in told:
+                        continue
+                    critic = _live(project, gain, term.scope, backward)
+                    if critic is not None:
+                        told.add(id(node))
+                        text = f"{written(gain)[:40]} carries the gradient of the critic into the policy loss"
+                        yield sighting(__name__, (node, term.scope), text, proof=[critic])
 
 
-def _live(project: Project, node: ast.Name, scope: Scope) -> Call | None:
+def _products(project: Project, node: ast.expr, scope: Scope) -> Iterator[ast.BinOp]:
+    """Products in an expression and behind the names that it reads (``surr1``)."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
+            yield inner
+        elif isinstance(inner, ast.Name):
+            for binding in scope.bindings.get(inner.id, ()):
+                value = binding.value if binding.kind == "assign" and not binding.path else None
+                if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+                    yield value
+
+
+def _likelihood(node: ast.expr) -> bool:
+    """True for what is called a log-probability or a ratio, or computed as one."""
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    if isinstance(node, ast.Call):
+        return last_name(node.func) in ("log_prob", "clamp", "clip") or names_in(node, LIKELIHOOD)
+    return isinstance(node, ast.Name | ast.Attribute) and bool(LOGP.search(written(node)) or names_in(node, LIKELIHOOD))
+
+
+def _live(project: Project, node: ast.expr, scope: Scope, backward: Call) -> Call | None:
     """The call of the critic under a plain difference that nothing detaches."""
     for value, where in ends(project, node, scope, reshapes=False):
         if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Sub) or "detach" in written(value):
@@ -89,10 +128,13 @@ def _live(project: Project, node: ast.Name, scope: Scope) -> Call | None:
         if under_no_grad(project, value, where) is not None:
             return None
         for call in call_ends(project, value.right, where):
-            if (
-                CRITIC.search(written(call.node.func))
-                and call.node.args
-                and under_no_grad(project, call.node, call.scope) is None
-            ):
+            inside = call.scope is where or call.scope.owner is where.owner
+            named = CRITIC.search(written(call.node.func)) or CRITIC.search(written(value.right)) or _two_headed(call)
+            if named and call.node.args and inside and under_no_grad(project, call.node, call.scope) is None:
                 return call
     return None
+
+
+def _two_headed(call: Call) -> bool:
+    """``dist, v = net(obs)`` of an actor-critic network."""
+    return bool(re.search(r"(^|[._])(net|model|policy|agent|ac|actor_critic)$", written(call.node.func)))

@@ -21,6 +21,7 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -42,6 +43,15 @@ class Reinforce:
             out.append(total)  # expect
         loss = sum(-lp * ret for lp, ret in zip(self.log_probs, out))
         loss.backward()
+""",
+    """
+import torch
+def returns(rewards, gamma=0.99):
+    out, g = [], 0.0
+    for r in rewards:  # expect
+        g = r + gamma * g
+        out.append(g)
+    return torch.tensor(out)
 """,
 )
 GOOD = """
@@ -65,9 +75,13 @@ def find(project: Project) -> Iterator[Evidence]:
         for scope in walked.scopes:
             for loop in project.within(scope, ast.For):
                 assert isinstance(loop, ast.For)
-                if not re.match(r"reversed\(|.*\[::-1\]$", written(loop.iter)) or not isinstance(loop.target, ast.Name):
+                if not isinstance(loop.target, ast.Name):
                     continue
                 running = _running(loop)
+                backwards = re.match(r"reversed\(|.*\[::-1\]$|.*\.flip\(", written(loop.iter))
+                if not backwards:
+                    yield from _forwards(project, scope, loop, running)
+                    continue
                 for call in project.calls_by_scope.get(scope, ()):
                     if (
                         call.name != "append"
@@ -95,6 +109,16 @@ def find(project: Project) -> Iterator[Evidence]:
                         yield sighting(
                             __name__, call, f"{name} is filled from the last step backwards, and never turned round"
                         )
+
+
+def _forwards(project: Project, scope: Scope, loop: ast.For, running: str | None) -> Iterator[Evidence]:
+    """``for r in rewards: R = r + gamma * R`` collects what came before a step, not what comes after it."""
+    if running is None or not re.search(r"rew|(^|\W)r(s)?$", written(loop.iter), re.IGNORECASE):
+        return
+    for call in project.calls_by_scope.get(scope, ()):
+        stored = call.name == "append" and len(call.node.args) == 1 and written(call.node.args[0]) == running
+        if stored and inside(project, call.node, scope, loop):
+            yield sighting(__name__, (loop, scope), "the rewards are summed forwards: each return holds the past")
 
 
 def _running(loop: ast.For) -> str | None:

@@ -7,6 +7,7 @@ When it is fine: where gradients are all that is wanted (saliency), or an engine
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
@@ -15,10 +16,10 @@ from trainwreck.code.facts import (
     bound_to,
     optimizers,
     source,
-    text_of,
 )
 from trainwreck.code.order import (
     kind_of,
+    repeated,
     training_steps,
 )
 from trainwreck.code.project import Project
@@ -44,6 +45,24 @@ class Trainer:
         for batch in loader:
             self.opt.zero_grad()
             self.model(batch).mean().backward()  # expect
+""",
+    """
+import torch
+import torch.nn.functional as F
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.optim = torch.optim.Adam(net.parameters())
+        self.sched = torch.optim.lr_scheduler.StepLR(self.optim, 10)
+    def batch(self, x, y):
+        self.optim.zero_grad()
+        loss = F.cross_entropy(self.net(x), y)
+        loss.backward()  # expect
+        return loss.item()
+    def fit(self, loader):
+        for x, y in loader:
+            self.batch(x, y)
+        self.sched.step()
 """,
 )
 GOOD = (
@@ -79,7 +98,8 @@ def find(project: Project) -> Iterator[Evidence]:
     stepping = [
         c
         for c in project.calls("step", "optimizer_step", "apply", "fit", "minimize")
-        if kind_of(project, c) != "scheduler"
+        if kind_of(project, c) not in ("scheduler", "environment")
+        and (c.name == "step" or project.resolve(c.node.func, c.scope) is None)
     ]
     if stepping or any(".step" in written(o.node) for o in optimizers(project)):
         return
@@ -88,7 +108,8 @@ def find(project: Project) -> Iterator[Evidence]:
         if not name or _handed_on(project, name, built):
             continue
         for step in training_steps(project):
-            if step.loop is not None and step.scope.module is built.scope.module:
+            again = repeated(project, step.scope, step.backward[0].node)
+            if again and step.scope.module is built.scope.module:
                 text = f"{name} is built, but nothing ever steps it after this"
                 yield sighting(__name__, step.backward[0], text, proof=[built])
                 return
@@ -105,4 +126,6 @@ def _handed_on(project: Project, name: str, built: Call) -> bool:
                     and "lr_scheduler" not in project.called(Call(node, scope))
                 ):
                     return True
-    return ".step" in text_of(project, project.walked[built.scope.module.path].top)
+    called = {id(c.node.func) for c in project.calls("step")}
+    tree = built.scope.module.tree
+    return any(isinstance(n, ast.Attribute) and n.attr == "step" and id(n) not in called for n in ast.walk(tree))

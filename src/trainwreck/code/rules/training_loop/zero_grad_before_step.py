@@ -7,15 +7,18 @@ When it is fine: where another backward pass follows before the step.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call, written
-from trainwreck.code.order import TrainingStep, kind_of, position, training_steps
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.order import TrainingStep, kind_of, position, repeated, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 import torch
 def train(model, loader, criterion):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -24,7 +27,19 @@ def train(model, loader, criterion):
         loss.backward()
         optimizer.zero_grad()  # expect
         optimizer.step()
-"""
+""",
+    """
+import torch
+import torch.nn.functional as F
+def train(net, loader):
+    optim = torch.optim.AdamW(net.parameters())
+    for x, y in loader:
+        F.mse_loss(net(x), y).backward()
+        for p in net.parameters():  # expect
+            p.grad = None
+        optim.step()
+""",
+)
 GOOD = """
 import torch
 def train(gen, disc, loader, loss):
@@ -43,13 +58,24 @@ def train(gen, disc, loader, loss):
 
 def find(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
-        if training.loop is None:
+        if not repeated(project, training.scope, training.backward[0].node):
             continue
-        for zero in training.zeros:
+        for zero in (*training.zeros, *_emptied(project, training)):
             step = _spoiled(project, training, zero)
             if step is not None:
                 text = "the gradients are reset here, after backward and before the step that needs them"
                 yield sighting(__name__, zero, text, proof=[training.backward[-1], step])
+
+
+def _emptied(project: Project, training: TrainingStep) -> Iterator[Call]:
+    """``for p in model.parameters(): p.grad = None``, as if it were a call."""
+    for node in ast.walk(training.body):
+        if not isinstance(node, ast.For) or not isinstance(node.iter, ast.Call) or len(node.body) != 1:
+            continue
+        if last_name(node.iter.func) == "parameters" and re.match(
+            r"\w+\.grad = None$|\w+\.grad\.zero_\(\)$", written(node.body[0])
+        ):
+            yield Call(node.iter, training.scope)
 
 
 def _spoiled(project: Project, training: TrainingStep, zero: Call) -> Call | None:
@@ -67,7 +93,7 @@ def _spoiled(project: Project, training: TrainingStep, zero: Call) -> Call | Non
         return None
     step = min(after, key=lambda s: position(s.node))
     between = [b for b in training.backward if place < position(b.node) < position(step.node)]
-    same = written(zero.receiver) == written(step.receiver)
+    same = zero.name == "parameters" or written(zero.receiver) == written(step.receiver)
     alone = len({written(s.receiver) for s in training.steps}) == 1
     if between or not (same or alone):
         return None

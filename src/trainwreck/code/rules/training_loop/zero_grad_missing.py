@@ -12,13 +12,14 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
-from trainwreck.code.order import TrainingStep, kind_of, training_steps
+from trainwreck.code.order import TrainingStep, kind_of, repeated, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 import torch
 def train(model, loader, criterion):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -26,7 +27,24 @@ def train(model, loader, criterion):
         loss = criterion(model(x), y)
         loss.backward()  # expect
         optimizer.step()
-"""
+""",
+    """
+import torch
+import torch.nn.functional as F
+class Trainer:
+    def __init__(self, model, cfg):
+        self.model = model
+        self.opt = torch.optim.SGD(model.parameters(), lr=cfg["lr"])
+    def step(self, x, y):
+        loss = F.mse_loss(self.model(x), y)
+        loss.backward()  # expect
+        self.opt.step()
+        return loss.item()
+    def run(self, loader):
+        for x, y in loader:
+            self.step(x, y)
+""",
+)
 GOOD = (
     """
 import torch
@@ -56,7 +74,7 @@ def train(model, loader, criterion):
 
 def find(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
-        if step.loop is None or not step.steps or step.zeros:
+        if not step.steps or step.zeros or not repeated(project, step.scope, step.backward[0].node):
             continue
         if any(kind_of(project, s) in ("optimizer", "scaler") for s in step.steps) and not _reset_anywhere(
             project, step
