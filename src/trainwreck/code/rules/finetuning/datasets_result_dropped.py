@@ -48,7 +48,8 @@ random.shuffle(rows)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    for call in project.calls(*sorted(SHAPING - {"take", "skip", "repeat"})):
+    calls = project.calls(*(SHAPING - {"take", "skip", "repeat"}))
+    for call in sorted(calls, key=lambda c: (c.scope.module.path, c.line)):
         if not isinstance(project.parent(call.node, call.scope), ast.Expr) or call.receiver is None:
             continue
         root = dataset_root(project, call.receiver, call.scope)

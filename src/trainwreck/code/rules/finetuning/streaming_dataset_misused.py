@@ -50,7 +50,7 @@ ABSENT = ("select", "sort", "train_test_split", "unique", "class_encode_column")
 def find(project: Project) -> Iterator[Evidence]:
     if not any(True for _ in project.calls("load_dataset")):
         return
-    for call in project.calls(*ABSENT, "len"):
+    for call in sorted(project.calls(*ABSENT, "len"), key=lambda c: (c.scope.module.path, c.line)):
         node = call.receiver if call.name != "len" else (call.node.args[0] if call.node.args else None)
         root = dataset_root(project, node, call.scope) if node is not None else None
         if root is not None and streamed(project, root):
