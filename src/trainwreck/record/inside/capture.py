@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from . import isolate, package, replay, tensors, values
+from . import callers, isolate, package, replay, tensors, values
 from .alarms import NONFINITE_GRADIENT, NONFINITE_LOSS, NONFINITE_WEIGHTS, Alarm
 from .optimizers import blame
 from .probe import Backward, Probe, Step
@@ -27,6 +27,8 @@ WAIT_SECONDS = 30.0
 """How long the end of the training waits for a copy that is not ready."""
 MAX_CAPTURES = 5
 """Failing steps that are kept; their comparison needs several, their place on disk speaks against many."""
+MAX_SPIKES = 2
+"""Of these, steps that only spiked: a worse alarm may still come."""
 BUDGET = 256 << 20
 """Bytes of one capture; weights or optimizer state beyond it are left out and said to be absent."""
 REPLAYED = (NONFINITE_LOSS, NONFINITE_GRADIENT)
@@ -44,6 +46,7 @@ class Capture(Probe):
         self._past: list[replay.Place] = []
         self._children: dict[int, tuple[float, str]] = {}
         self._steps: set[int] = set()
+        self._spikes = 0
         self.budget = int(self.recorder.options.get("capture_bytes", BUDGET))
         self.recorder.on_alarm.append(self.alarm)
 
@@ -67,23 +70,32 @@ class Capture(Probe):
         if alarm.step in self._steps or len(self._steps) >= MAX_CAPTURES or not self._matters(alarm):
             return
         self._steps.add(alarm.step)
+        self._spikes += alarm.kind.endswith("-spike")
         rank = os.environ.get("RANK", "0")
         name = f"capture-{alarm.step}" + (f"-rank{rank}" if rank != "0" else "")
         folder = os.path.join(os.path.abspath(self.recorder.folder), name)
         frames = replay.stack(sys._getframe(1))
         facts = {"alarm": alarm.kind, "step": alarm.step, "rank": int(rank), "value": tensors.plain(alarm.value)}
+        first = len(self._steps) == 1
+        job = package.Job(folder, facts, frames, alarm.optimizer, self._states(), self.budget, first, self._place())
         if _on_a_device():
-            job = package.Job(
-                folder, facts, frames, alarm.optimizer, self._states(), self.budget, len(self._steps) == 1
-            )
             package.write(job, values.Known())
             self.recorder.event("capture", f"trainwreck replay {folder} finds the origin", None, folder=name)
             return
-        job = package.Job(folder, facts, frames, alarm.optimizer, self._states(), self.budget, len(self._steps) == 1)
         self._fork(job, alarm)
 
     def _matters(self, alarm: Alarm) -> bool:
-        return alarm.kind in (NONFINITE_LOSS, NONFINITE_GRADIENT, NONFINITE_WEIGHTS) or alarm.kind.endswith("-spike")
+        spike = alarm.kind.endswith("-spike") and self._spikes < MAX_SPIKES
+        return spike or alarm.kind in (NONFINITE_LOSS, NONFINITE_GRADIENT, NONFINITE_WEIGHTS)
+
+    def _place(self) -> dict[str, Any] | None:
+        """Where the user's code called the last backward."""
+        past = next((p for p in self._past if callers.is_users(p.code.co_filename)), None)
+        if past is None:
+            return None
+        lines = [p[0] for p in past.code.co_positions()]
+        at = past.instruction // 2
+        return package.place(past.code, lines[at] if at < len(lines) else None)
 
     def _states(self) -> list[Any]:
         return [self._random, self._generator.get_state()]

@@ -68,7 +68,7 @@ def describe(
     data, forward, loss, backward, weights, unknown. ``path``, ``line``: where it is to be looked at, in the user's code
     if there is any; ``inner``: the innermost line that is not torch's, where that is another. ``text``: one sentence.
     """
-    notes = [*notes, *(attempt.notes if attempt is not None else [])]
+    notes = [*dict.fromkeys(attempt.notes if attempt is not None else notes)]
     base: dict[str, Any] = {"reproduced": attempt is not None, "notes": notes}
     if damaged:
         return base | _weights(damaged)

@@ -26,7 +26,9 @@ _folder: str | None = None
 def install(folder: str, options: dict[str, Any] | None = None) -> None:
     """Record into ``folder`` from the moment torch is imported; note an exception that ends the program."""
     global _folder
-    _folder = folder
+    _folder = os.path.abspath(folder)
+    with contextlib.suppress(Exception):
+        importlib.import_module(".children", __package__).follow(_folder, options)
     if "torch" in sys.modules:
         start(folder, options)
     else:
@@ -72,6 +74,9 @@ def start(folder: str, options: dict[str, Any] | None = None) -> Any:
     if _recorder is not None:
         return _recorder
     try:
+        if options and "again" in options:
+            importlib.import_module(".again", __package__).Again(options["again"], options["answer"]).attach()
+            return None
         module = importlib.import_module(".recorder", __package__)
         recorder = module.Recorder(folder, options)
         recorder.attach()

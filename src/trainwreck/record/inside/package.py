@@ -11,7 +11,7 @@ import platform
 import sys
 import zipfile
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -20,6 +20,8 @@ from . import tensors, values
 from .describe import relative
 
 FORMAT = 1
+MAX_BETWEEN = 6
+"""Frames of a framework whose variables are kept: of its loop and its training step, the batch among them."""
 MAX_SOURCES = 12
 MAX_SOURCE_BYTES = 400_000
 PACKAGES = ("torch", "numpy", "transformers", "trl", "peft", "accelerate", "lightning", "datasets", "deepspeed")
@@ -36,6 +38,8 @@ class Job:
     random: list[Any] = field(default_factory=list)
     budget: int = 256 << 20
     weights: bool = True
+    backward: dict[str, Any] | None = None
+    """Where the user's code called backward, if that is not where it stands now."""
 
 
 def write(job: Job, known: values.Known) -> None:
@@ -55,7 +59,11 @@ def write(job: Job, known: values.Known) -> None:
         kept.update(names)
 
     frame = step_frame(job.frames)
-    variables = dict(values.variables(dict(frame.f_locals))) if frame is not None else {}
+    variables = {
+        label + name: tensor
+        for label, level in step_frames(job.frames)
+        for name, tensor in values.variables(dict(level.f_locals))
+    }
     held = set(known.held)
     batch = {n: t for n, t in variables.items() if values.storage(t) not in held}
     for name, tensor in batch.items():
@@ -71,14 +79,17 @@ def write(job: Job, known: values.Known) -> None:
         "trainwreck_capture": FORMAT,
         **job.facts,
         **_place(frame),
+        "backward": job.backward,
         "script": _script(),
         "argv": sys.argv,
         "cwd": os.getcwd(),
         "python": platform.python_version(),
         "versions": {n: getattr(sys.modules[n], "__version__", None) for n in PACKAGES if n in sys.modules},
         "device": _device(known),
-        "variables": {n: tensors.ranges(t) for n, t in list(variables.items())[:64]},
-        "numbers": _numbers(frame),
+        "variables": {n: tensors.ranges(t) | {"graph": bool(t.requires_grad)} for n, t in list(variables.items())[:64]},
+        "numbers": {
+            label + name: value for label, level in step_frames(job.frames) for name, value in _numbers(level).items()
+        },
         "absent": absent,
         "weights_damaged": [d["name"] for d in known.damaged()][:16],
         "sources": _sources(job.frames, part),
@@ -94,15 +105,26 @@ def step_frame(frames: list[FrameType]) -> FrameType | None:
     return next((f for f in frames if is_users(f.f_code.co_filename)), frames[0] if frames else None)
 
 
+def step_frames(frames: list[FrameType]) -> list[tuple[str, FrameType]]:
+    """Frames whose variables belong to the step, each with what stands before the names of its variables.
+
+    The user's own innermost frame comes first and needs nothing; between it and backward lie those of a framework.
+    """
+    own = step_frame(frames)
+    if own is None:
+        return []
+    between = frames[: frames.index(own)][-MAX_BETWEEN:]
+    return [("", own), *((f"{f.f_code.co_name}:", f) for f in reversed(between))]
+
+
 def _place(frame: FrameType | None) -> dict[str, Any]:
-    if frame is None:
-        return {}
-    return {
-        "path": relative(frame.f_code.co_filename),
-        "file": os.path.abspath(frame.f_code.co_filename),
-        "line": frame.f_lineno,
-        "function": frame.f_code.co_name,
-    }
+    return place(frame.f_code, frame.f_lineno) if frame is not None else {}
+
+
+def place(code: CodeType, line: int | None) -> dict[str, Any]:
+    """Path (as told), file (in full), line and function of a piece of code."""
+    path = code.co_filename
+    return {"path": relative(path), "file": os.path.abspath(path), "line": line, "function": code.co_name}
 
 
 def _script() -> dict[str, Any]:
@@ -119,10 +141,8 @@ def _device(known: values.Known) -> dict[str, Any]:
     return {"type": first.device.type if first is not None else "cpu", "dtypes": dtypes}
 
 
-def _numbers(frame: FrameType | None) -> dict[str, Any]:
+def _numbers(frame: FrameType) -> dict[str, Any]:
     """Plain numbers and short texts among the variables of the step."""
-    if frame is None:
-        return {}
     plain = {
         k: v for k, v in frame.f_locals.items() if isinstance(v, (int, float, str, bool)) and not k.startswith("__")
     }

@@ -45,6 +45,8 @@ class Question:
     past: list[Place] = field(default_factory=list)
     random: list[Any] = field(default_factory=list)
     seconds: float = 25.0
+    overrides: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """Values to be used for variables of a frame (by its identity) instead of the present ones."""
 
 
 @dataclass(slots=True)
@@ -156,6 +158,7 @@ class Replay:
         """Run the statement that led to backward, and those before it that make objects' state, up to backward."""
         place = sites.site(frame.f_code, instruction)
         space = frame.f_locals if frame.f_locals is frame.f_globals else {**frame.f_globals, **frame.f_locals}
+        space.update(self.question.overrides.get(id(frame), {}))
         before = [] if self.question.gradient else slices.calls_before(place)
         codes = sites.compiled([*before, place.statement], frame.f_code, place.owner, space)
 
@@ -174,6 +177,7 @@ class Replay:
     def _space(self, cut: slices.Slice, frame: FrameType) -> dict[str, Any]:
         """The namespace to run in: state that the step has overwritten is replaced by something finite."""
         space = cut.namespace if cut.namespace is frame.f_globals else dict(cut.namespace)
+        space.update(self.question.overrides.get(id(frame), {}))
         for name in cut.carried:
             with contextlib.suppress(Exception):
                 value = slices.evaluate(name, space)
@@ -249,6 +253,7 @@ def backward(loss: Any, parameters: list[Any]) -> list[Any]:
     wanted = [p for p in parameters if p.requires_grad and p.is_leaf]
     if loss.numel() != 1:
         loss = loss.sum()
+    torch.autograd.set_multithreading_enabled(False)  # The mode and the stack belong to this thread.
     try:
         return [g for g in torch.autograd.grad(loss, wanted, allow_unused=True, retain_graph=True) if g is not None]
     except RuntimeError:

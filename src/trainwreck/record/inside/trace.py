@@ -219,8 +219,8 @@ class Tracer:
         while frame is not None and len(found) < most:
             path = frame.f_code.co_filename
             ours = os.path.dirname(os.path.abspath(path)) == HERE
-            if stop_at_us and not inside and ours and frame.f_code.co_name == "backward":
-                break
+            if ours and not inside and (stop_at_us or any("-packages" not in f.path for f in found)):
+                break  # Below us stands the backward that was interrupted; it explains nothing more.
             inside = inside and ours
             if not self._hidden(path):
                 found.append(Frame(path, frame.f_lineno, frame.f_code.co_name))
