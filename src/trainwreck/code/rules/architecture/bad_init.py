@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -49,6 +50,10 @@ def init(model, grads):
             nn.init.xavier_uniform_(p)
     for p in model.parameters():
         p.grad.zero_()
+def _init_weights(self, module):
+    if isinstance(module, LossWeighting):
+        for p in module.parameters():
+            nn.init.zeros_(p)
 """
 CONSTANT = frozenset(["zeros_", "ones_", "constant_", "fill_", "zero_"])
 
@@ -71,6 +76,7 @@ def find(project: Project) -> Iterator[Evidence]:
                     last_name(call.func) in CONSTANT
                     and subject is not None
                     and written(subject) in (name, f"{name}.data")
+                    and not _of_one_kind(project, loop, scope)
                     and not re.search(
                         r"grad|ema|shadow|teacher|target|accum|mask|avg|head|zero_module|zero_init",
                         written(loop.iter) + scope.name,
@@ -82,3 +88,8 @@ def find(project: Project) -> Iterator[Evidence]:
                         (statement, scope),
                         "every weight gets the same value: the units of a layer never differ",
                     )
+
+
+def _of_one_kind(project: Project, loop: ast.For, scope: Scope) -> bool:
+    """True under ``isinstance(module, X)``: somebody chose it for this kind of module."""
+    return any(isinstance(a, ast.If) and "isinstance(" in written(a.test) for a in project.ancestors(loop, scope))

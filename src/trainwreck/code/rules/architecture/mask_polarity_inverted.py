@@ -23,6 +23,9 @@ BAD = """
 def attend(score, padding):
     score = score.masked_fill(~padding[:, None, None, :], -1e4)  # expect
     return score.softmax(-1)
+def windowed(scores, attention_mask):
+    hidden = (attention_mask != 0)[:, :, None, None]
+    return scores + hidden.type_as(scores).masked_fill(hidden, -1e4)
 def main(ids, score):
     return attend(score, ids == 0)
 """
@@ -46,6 +49,8 @@ def find(project: Project) -> Iterator[Evidence]:
         fill = written(call.argument("value", 1) or (call.node.args[-1] if call.node.args else None))
         if mask is None or not re.match(r"-|float\(.-inf|.*\.min$", fill):
             continue
+        if call.receiver is not None and written(call.receiver).partition(".")[0] == written(mask):
+            continue  # a mask that is made additive: what it marks was settled before
         inverted = isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert | ast.Not)
         inner = mask.operand if isinstance(mask, ast.UnaryOp) else mask
         marks = _marks_padding(project, inner, call.scope)

@@ -65,6 +65,12 @@ def save(model, rank, group):
         dist.all_reduce(model, group=group)
     if dist.get_world_size() > 1:
         dist.barrier()
+def zero_first(local_rank):
+    if local_rank not in [-1, 0]:
+        dist.barrier()
+    yield
+    if local_rank == 0:
+        dist.barrier()
 """
 COLLECTIVES = frozenset(
     [
@@ -117,7 +123,8 @@ def _elsewhere(project: Project, call: Call, branch: ast.If) -> bool:
         if node is branch or inside(project, node, call.scope, branch) or inside(project, branch, call.scope, node):
             continue
         assert isinstance(node, ast.If)
-        if RANK.search(written(node.test)) and any(
+        test = written(node.test)
+        if (RANK.search(test) or "rank" in test) and any(
             isinstance(n, ast.Call) and last_name(n.func) == call.name for n in ast.walk(node)
         ):
             return True

@@ -118,7 +118,7 @@ def train(net, z, opt):
     net(z)[0].mean().backward()
 """,
 )
-CODES = re.compile(r"code|quant|\bvq|commit|\bk_?means|vocab_emb", re.IGNORECASE)
+CODES = re.compile(r"(?<![a-z])codes?(?![a-z])|codebook|quant(?!ile)|\bvq|commit|\bk_?means|vocab_emb", re.IGNORECASE)
 OTHER_WAY = re.compile(r"gumbel|straight|autograd\.Function|register_hook|rotat|rotation", re.IGNORECASE)
 KEEPS = frozenset(
     [

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.facts import bound_to
 from trainwreck.code.order import training_steps, under_no_grad
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
@@ -33,9 +34,14 @@ GOOD = """
 def spread(pred, other):
     gaps = ((pred.unsqueeze(0) - pred.unsqueeze(1)).pow(2) + 1e-8).sqrt()
     return gaps.mean() + (pred - other).pow(2).sqrt().mean()
+def histogram(points, edges):
+    gaps = (points.unsqueeze(0) - points.unsqueeze(1)).pow(2).sum(-1).sqrt()
+    near = (points.unsqueeze(0) - points.unsqueeze(1)).pow(2).sum(-1).sqrt().topk(3).indices
+    return torch.bucketize(gaps, edges), near
 """
 _GAP = r"\(\w[\w.\[\]]* - \w[\w.\[\]]*\)\s*(?:\*\* ?2|\.pow\(2\)|\.square\(\))"
 SQUARED_GAP = re.compile(rf"(?s){_GAP}.*\bsum\b|\bsum\b.*{_GAP}")
+CHOOSE = frozenset(["bucketize", "argmin", "argmax", "argsort", "searchsorted", "histc", "linear_sum_assignment"])
 SAFE = re.compile(r"eps|1e-\d|clamp|clip|maximum|detach|no_grad")
 
 
@@ -49,6 +55,7 @@ def find(project: Project) -> Iterator[Evidence]:
             pairs is not None
             and not SAFE.search(written(call.node))
             and not under_no_grad(project, call.node, call.scope)
+            and not _counted(project, call)
         ):
             yield sighting(
                 __name__, call, f"each {pairs} is compared with itself too, and the root of 0 has no gradient"
@@ -109,3 +116,23 @@ def _base(node: ast.expr) -> str:
     if isinstance(node, ast.Subscript) and "None" in written(node.slice):
         return written(node.value)
     return ""
+
+
+def _counted(project: Project, call: Call) -> bool:
+    """True if the distances only choose or count something: no gradient goes back through them."""
+    name = bound_to(project, call)
+    uses = [n for n in project.within(call.scope, ast.Name) if isinstance(n, ast.Name) and n.id == name]
+    read: list[ast.AST] = [n for n in uses if isinstance(n.ctx, ast.Load)] if name else [call.node]
+    return bool(read) and all(_chooses(project, node, call) for node in read)
+
+
+def _chooses(project: Project, node: ast.AST, call: Call) -> bool:
+    statement = project.statement(node, call.scope)
+    for above in project.ancestors(node, call.scope):
+        if isinstance(above, ast.Compare) or (isinstance(above, ast.Attribute) and above.attr == "indices"):
+            return True
+        if isinstance(above, ast.Call) and last_name(above.func) in CHOOSE:
+            return True
+        if above is statement:
+            break
+    return False

@@ -11,9 +11,9 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name
-from trainwreck.code.flow import back
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
+from trainwreck.code.spine import ends
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import is_false, number
 from trainwreck.core.evidence import Evidence
@@ -26,6 +26,12 @@ def advantages(rewards, group=1):
     return (grouped - grouped.mean(1, keepdim=True)) / (grouped.std(dim=1, keepdim=True) + 1e-6)  # expect
 def main(r):
     return advantages(r)
+def windows(series, size):
+    flat = [torch.nn.functional.conv1d(s.view(1, -1), kernel).view(-1, 1) for s in series]
+    rows = pad(torch.stack(flat), size)
+    return rows.std(dim=1, keepdim=True)
+def pad(rows, size):
+    return torch.cat([rows, rows.new_zeros(size)])
 """
 GOOD = """
 import torch
@@ -72,11 +78,10 @@ def _single(project: Project, call: Call) -> Call | None:
     axis = number(project, dim, call.scope) if dim is not None else None
     if axis is None or call.receiver is None:
         return None
-    for step in back(project, call.receiver, call.scope):
-        node = step.node
+    for node, scope in ends(project, call.receiver, call.scope, reshapes=False):
         if isinstance(node, ast.Call) and last_name(node.func) in ("view", "reshape") and len(node.args) == 2:
             place = int(axis) if axis >= 0 else len(node.args) + int(axis)
-            if 0 <= place < len(node.args) and number(project, node.args[place], step.scope) == 1:
-                return Call(node, step.scope)
+            if 0 <= place < len(node.args) and number(project, node.args[place], scope) == 1:
+                return Call(node, scope)
             return None
     return None
