@@ -29,6 +29,8 @@ class _Seen:
         self.closed = True
         self.parsed = False
         self.visited: set[tuple[int, str]] = set()
+        self.namespaces: list[tuple[str, Scope]] = []
+        self.defaults: set[str] = set()
 
 
 def find(project: Project, path: str) -> Parser | None:
@@ -50,7 +52,8 @@ def find(project: Project, path: str) -> Parser | None:
         return None
     abbreviated = call.argument("allow_abbrev")
     prefixes = not (isinstance(abbreviated, ast.Constant) and abbreviated.value is False)
-    return made("argparse", call.node, call.scope, seen.options, seen.closed, (), prefixes)
+    defaults = frozenset(seen.defaults)
+    return made("argparse", call.node, call.scope, seen.options, seen.closed, (), prefixes, seen.namespaces, defaults)
 
 
 def _value(project: Project, node: ast.expr, scope: Scope, seen: _Seen, depth: int) -> None:
@@ -142,12 +145,33 @@ def _attribute(project: Project, node: ast.Attribute, scope: Scope, seen: _Seen,
         if call.args or any(k.arg == "args" for k in call.keywords):
             seen.closed = False
         seen.parsed = True
+        _namespace(project, call, scope, seen)
     elif node.attr == "parse_known_args":
         seen.parsed, seen.closed = True, False
+    elif node.attr == "set_defaults":
+        seen.defaults |= {k.arg or "*" for k in call.keywords}
     elif node.attr in GROUPS:
         _value(project, call, scope, seen, depth)
     elif node.attr not in HARMLESS:
         seen.closed = False
+
+
+def _namespace(project: Project, call: ast.Call, scope: Scope, seen: _Seen) -> None:
+    """Remember the variable that gets what was parsed; "" where it goes elsewhere."""
+    match project.parent(call, scope):
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            seen.namespaces.append((name, scope))
+        case ast.Return() if isinstance(scope.node, FunctionNode):
+            for caller in project.callers(scope):
+                above = project.parent(caller.node, caller.scope)
+                if isinstance(above, ast.Assign) and len(above.targets) == 1 and isinstance(above.targets[0], ast.Name):
+                    seen.namespaces.append((above.targets[0].id, caller.scope))
+                else:
+                    seen.namespaces.append(("", caller.scope))
+        case ast.Expr():
+            pass
+        case _:
+            seen.namespaces.append(("", scope))
 
 
 def option_of(project: Project, call: Call) -> Option | None:

@@ -56,6 +56,10 @@ class Parser:
     libraries: Sequence[Library] = ()
     prefixes: bool = True
     by_name: Mapping[str, Option] = field(default_factory=dict, repr=False)
+    namespaces: Sequence[tuple[str, Scope]] = field(default=(), repr=False)
+    """The variables that hold what was parsed (argparse)."""
+    defaults: frozenset[str] = frozenset()
+    """Names that ``set_defaults`` adds."""
 
     def option(self, written: str) -> Option | None:
         """The option that is written like this, exactly."""
@@ -77,9 +81,12 @@ def made(
     closed: bool,
     libraries: Sequence[Library] = (),
     prefixes: bool = True,
+    namespaces: Sequence[tuple[str, Scope]] = (),
+    defaults: frozenset[str] = frozenset(),
 ) -> Parser:
     table = {name: option for option in options for name in option.names}
-    return Parser(kind, scope.module.path, node, scope, options, closed, libraries, prefixes, table)
+    path = scope.module.path
+    return Parser(kind, path, node, scope, options, closed, libraries, prefixes, table, namespaces, defaults)
 
 
 def parser_of(project: Project, path: str) -> Parser | None:

@@ -20,7 +20,7 @@ from trainwreck.code.settings.launch import Launch
 from trainwreck.code.settings.parsers import Library, Parser, parser_of
 from trainwreck.code.settings.told import told
 from trainwreck.code.settings.tree import Document, Place
-from trainwreck.core.evidence import Evidence
+from trainwreck.core.evidence import Evidence, Severity
 
 BAD = (
     """
@@ -78,6 +78,12 @@ save_steps: 100
 bf16: true
 """,
     """
+#--- lf.yaml
+model_name_or_path: x/y
+stage: sft
+finetuning_type: lora
+templat: qwen  # expect
+cutof_len: 2048  # expect
 #--- run.sh
 vllm serve org/model --max-modle-len 4096  # expect
 python -m sglang.launch_server --model-path x --mem-fraction-statc 0.8  # expect
@@ -147,8 +153,8 @@ def find(project: Project) -> Iterator[Evidence]:
         seen.add(bag.document.path)
         if bag.reader in ("deepspeed", "accelerate"):
             yield from _tree(bag.document, bag.reader)
-        elif bag.reader == "trainer":
-            yield from _trainer(bag.document, bag.owner)
+        elif bag.reader in ("trainer", "llamafactory"):
+            yield from _trainer(bag.document, bag.owner, bag.reader)
 
 
 def _flags(project: Project, launch: Launch, parser: Parser) -> Iterator[Evidence]:
@@ -232,14 +238,17 @@ def _tree(document: Document, reader: str) -> Iterator[Evidence]:
                 yield told(__name__, place, text, fix=f"write {meant}", key=name, severity="critical")
 
 
-def _trainer(document: Document, owner: str) -> Iterator[Evidence]:
+def _trainer(document: Document, owner: str, reader: str) -> Iterator[Evidence]:
     package = "transformers" if owner in ("TrainingArguments", "") else "trl"
-    names = library_names(Library(package, owner or "TrainingArguments"))
+    names = library_names(Library(package, owner or "Seq2SeqTrainingArguments"))
+    if reader == "llamafactory":
+        names |= set(settings_table("keys")["llamafactory"]["top"])
     own = set(document.top)
     for name in document.top:
         meant = close(name, names) if name not in names else ""
         key = document.key(name)
         if meant and meant not in own and key is not None:
             place = Place(document.path, key.line, key.column, key.column + len(name))
-            text = f"`{name}` is no training argument of any release; `{meant}` is meant?"
-            yield told(__name__, place, text, fix=f"write {meant}", key=name, severity="warning")
+            text = f"`{name}` is no argument of any known release; `{meant}` is meant?"
+            severity: Severity = "critical" if reader == "llamafactory" else "warning"
+            yield told(__name__, place, text, fix=f"write {meant}", key=name, severity=severity)
