@@ -18,6 +18,7 @@ from trainwreck.code.rank import rank
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import dataset_classes, loss_kind, losses, modules
+from trainwreck.code.shapes import clashes
 from trainwreck.code.spine import ends
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import number
@@ -56,6 +57,15 @@ def main():
     for x, y in DataLoader(Data(100), batch_size=10):
         loss = nn.functional.mse_loss(model(x), y)
         loss.backward()
+""",
+    """
+import torch, torch.nn as nn, torch.nn.functional as F
+def step(n=64):
+    net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
+    x = torch.rand(64, 3)
+    y = x.sum(1)
+    out = net(x)
+    F.l1_loss(out, y).backward()  # expect
 """,
 )
 GOOD = """
@@ -96,9 +106,13 @@ def find(project: Project) -> Iterator[Evidence]:
         if columns and len(columns) == len(found):
             place: tuple[ast.AST, Scope] = _place(project, loss, target) or _handed_out(columns[0])
             if id(place[0]) not in told:
-                told.add(id(place[0]))
+                told |= {id(place[0]), id(loss.node)}
                 text = "the prediction has one column, the targets have none: the loss compares each with every other"
                 yield sighting(__name__, place, text, proof=[loss])
+    for clash in clashes(project, "loss-broadcast"):
+        node = clash.place.node if isinstance(clash.place, Call) else clash.place[0]
+        if id(node) not in told:
+            yield sighting(__name__, clash.place, clash.text, proof=clash.by)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

@@ -19,6 +19,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
+from trainwreck.code.shapes import clashes
 from trainwreck.code.spine import ends
 from trainwreck.core.evidence import Evidence
 
@@ -105,6 +106,8 @@ def find(project: Project) -> Iterator[Evidence]:
         ):
             text = "logits of shape (batch, time, classes) reach the loss with the classes last"
             yield sighting(__name__, loss, text, proof=[Call(found[0][0], found[0][1])])
+    for clash in clashes(project, "classes-last"):
+        yield sighting(__name__, clash.place, clash.text, proof=clash.by)
 
 
 def _per_token(project: Project, head: Call) -> bool:

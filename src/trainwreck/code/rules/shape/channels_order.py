@@ -1,7 +1,7 @@
 """An image reaches a convolution with its channels last.
 
-What: an array of shape (height, width, channels) becomes a tensor without ``permute(2, 0, 1)``, or is permuted
-wrongly.
+What: a convolution gets a tensor whose last axis has the number of channels that it takes, and another size where the
+channels belong; or an array (height, width, channels) becomes a tensor without ``permute(2, 0, 1)``.
 Why it matters: the convolution takes the height for the channels and refuses it, or worse, accepts it.
 When it is fine: with ``ToTensor`` of torchvision, which permutes, and for models that want channels last.
 """
@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import Step, back
 from trainwreck.code.project import Project
-from trainwreck.code.rule import guess
+from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import dataset_classes, inputs
+from trainwreck.code.shapes import clashes
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
@@ -25,7 +26,8 @@ SURFACES = (
     r"Given groups=\d+, weight of size",
 )
 ERROR = "RuntimeError: Given groups=1, expected input[4, 9, 9, 3] to have 3 channels, but got 9"
-BAD = """
+BAD = (
+    """
 import torch
 from torch import nn
 class Data(torch.utils.data.Dataset):
@@ -41,7 +43,15 @@ def main():
     model = Net()
     for x, y in torch.utils.data.DataLoader(Data(), batch_size=4):
         model(x)
-"""
+""",
+    """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU())  # expect
+image = torch.rand(224, 224, 3)
+out = net(image.unsqueeze(0))
+""",
+)
 GOOD = """
 import torch
 from torch import nn
@@ -55,6 +65,11 @@ def main():
 """
 REORDER = ("permute", "transpose", "moveaxis", "movedim", "rollaxis", "swapaxes", "rearrange", "ToTensor", "to_tensor")
 MAKERS = ("from_numpy", "as_tensor", "tensor", "FloatTensor", "pil_to_tensor", "imread", "decode_image", "stack")
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for clash in clashes(project, "channels-last"):
+        yield sighting(__name__, clash.place, clash.text, proof=clash.by)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

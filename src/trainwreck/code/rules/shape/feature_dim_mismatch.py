@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.shapes import clashes
@@ -57,6 +56,61 @@ class Block(nn.Module):
 from torch import nn
 features = nn.Sequential(nn.Conv2d(3, 16, 3), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(16, 5))  # expect
 """,
+    """
+import torch, torch.nn as nn, torch.nn.functional as F
+class Lenet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c1, self.c2 = nn.Conv2d(1, 6, 5), nn.Conv2d(6, 16, 5)
+        self.f = nn.Linear(16 * 5 * 5, 10)  # expect
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.c1(x)), 2)
+        x = F.max_pool2d(F.relu(self.c2(x)), 2)
+        return self.f(x.flatten(1))
+out = Lenet()(torch.randn(8, 1, 28, 28))
+""",
+    """
+import torch, torch.nn as nn, torch.nn.functional as F
+from torch.utils.data import DataLoader
+from torchvision import datasets, transforms
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 8, 3)
+        self.fc = nn.Linear(8 * 14 * 14, 10)
+    def forward(self, x):
+        x = F.max_pool2d(self.conv(x), 2)
+        return self.fc(x.view(-1, 8 * 14 * 14))  # expect
+def main():
+    data = datasets.MNIST("d", transform=transforms.Compose([transforms.ToTensor(), transforms.Normalize(0.1, 0.3)]))
+    model = Net()
+    for x, y in DataLoader(data, batch_size=64, shuffle=True):
+        model(x)
+""",
+    """
+import torch
+from torch import nn
+def block(i, o):
+    return nn.Sequential(nn.Conv2d(i, o, 3, padding=1), nn.BatchNorm2d(o), nn.ReLU())
+class Unet(nn.Module):
+    def __init__(self, widths=(8, 16)):
+        super().__init__()
+        self.down, self.mid = block(1, widths[0]), block(widths[0], widths[1])
+        self.up = nn.ConvTranspose2d(widths[1], widths[0], 2, 2)
+        self.out = nn.Conv2d(widths[0], 2, 1)  # expect
+    def forward(self, x):
+        a = self.down(x)
+        b = self.mid(nn.functional.max_pool2d(a, 2))
+        return self.out(torch.cat([a, self.up(b)], dim=1))
+net = Unet()
+""",
+    """
+import torch
+from einops import rearrange
+def split(x):
+    return rearrange(x, "b n (h d) -> b h n d", h=4)  # expect
+out = split(torch.randn(2, 64))
+""",
 )
 GOOD = """
 import torch
@@ -87,13 +141,9 @@ other = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(800, 5), nn.Un
 """
 
 
+KINDS = ("features", "channels", "sum", "join", "product", "reshape", "pattern")
+
+
 def find(project: Project) -> Iterator[Evidence]:
-    told: set[int] = set()
-    for clash in clashes(project):
-        place = clash.place
-        node = place.node if isinstance(place, Call) else place[0]
-        if id(node) in told:
-            continue
-        told.add(id(node))
-        text = f"expects {clash.expected} {clash.what}, and gets {clash.got} from {written(clash.by.node)[:50]}"
-        yield sighting(__name__, place, text, proof=[clash.by])
+    for clash in clashes(project, *KINDS):
+        yield sighting(__name__, clash.place, clash.text, proof=clash.by)

@@ -17,6 +17,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.code.rules.loss.broadcast_in_loss import one_column
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses
+from trainwreck.code.shapes import clashes
 from trainwreck.code.spine import ends
 from trainwreck.core.evidence import Evidence
 
@@ -73,6 +74,8 @@ def find(project: Project) -> Iterator[Evidence]:
         if columns and all(isinstance(n, ast.Call) and one_column(project, Call(n, s)) for n, s in columns):
             text = "the prediction is a column (N, 1), the target has no column: this loss refuses it"
             yield sighting(__name__, loss, text, proof=[Call(n, s) for n, s in columns[:1] if isinstance(n, ast.Call)])
+    for clash in clashes(project, "loss"):
+        yield sighting(__name__, clash.place, clash.text, proof=clash.by)
 
 
 def _under(project: Project, node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope]:
