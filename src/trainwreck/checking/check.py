@@ -32,6 +32,7 @@ SUFFIXES = (
     ".sbatch",
     ".cfg",
     ".txt",
+    "dockerfile",
 )
 """What can be a program, a configuration, a launch script or a list of requirements."""
 MAX_BYTES = 5 << 20

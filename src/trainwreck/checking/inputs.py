@@ -18,7 +18,8 @@ ML_WORDS = re.compile(
     rb"\b(?:torch|pytorch|transformers|trl|peft|accelerate|lightning|pytorch_lightning|deepspeed|vllm|sglang|jax|flax|optax"
     rb"|sklearn|scikit-learn|tensorflow|keras|diffusers|datasets|bitsandbytes|unsloth|xgboost|lightgbm|timm|evaluate"
     rb"|monai|fastai|gymnasium|stable_baselines3|sentence_transformers|tokenizers|torchvision|torchaudio|einops|equinox"
-    rb"|haiku|catboost|huggingface_hub|numpy|pandas|safetensors|ray)\b"
+    rb"|haiku|catboost|huggingface_hub|numpy|pandas|safetensors|ray|torchrun|llamafactory|axolotl|hydra"
+    rb"|learning_rate|num_train_epochs|per_device_train_batch_size|micro_batch_size|zero_optimization|finetuning_type)\b"
 )
 """Words without which a file has nothing to do with what the rules are about."""
 _TEMPLATE = re.compile(r"\{\{|\{%|<%|\$\{\{")

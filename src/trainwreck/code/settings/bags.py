@@ -17,6 +17,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rule import at
 from trainwreck.code.settings.index import Settings, of
 from trainwreck.code.settings.launch import Flag, Launch
+from trainwreck.code.settings.python_dict import dict_document
 from trainwreck.code.settings.tree import UNKNOWN, Document, Place, Setting
 from trainwreck.code.values import values
 
@@ -249,17 +250,26 @@ def _calls(project: Project) -> Iterator[Bag]:
     for name in TRAINING:
         for call in project.calls(name):
             if project.from_package(call, "transformers", "trl"):
+                given = call.argument("deepspeed")
+                found = dict_document(project, given, call.scope) if given is not None else None
+                if found is not None:
+                    yield Bag("deepspeed", top_values(found), found.path, document=found)
                 yield Bag("trainer", _keywords(project, call), call.scope.module.path, name, call=call,
                           whole=not call.open_ended)  # fmt: skip
+    for call in project.calls("initialize"):
+        given = call.argument("config") or call.argument("config_params")
+        if given is not None and project.called(call).startswith("deepspeed"):
+            found = dict_document(project, given, call.scope)
+            if found is not None:
+                yield Bag("deepspeed", top_values(found), found.path, document=found)
     for name, package in ENGINES.items():
         for call in project.calls(name):
             if project.from_package(call, package):
-                found = _keywords(project, call)
-                if name == "LLM" and call.node.args and "model" not in found:
-                    setting = _setting(project, "model", call.node.args[0], call)
-                    found["model"] = setting
+                named = _keywords(project, call)
+                if name == "LLM" and call.node.args and "model" not in named:
+                    named["model"] = _setting(project, "model", call.node.args[0], call)
                 reader: Reader = "vllm" if package == "vllm" else "sglang"
-                yield Bag(reader, found, call.scope.module.path, name, call=call, whole=not call.open_ended)
+                yield Bag(reader, named, call.scope.module.path, name, call=call, whole=not call.open_ended)
 
 
 def _keywords(project: Project, call: Call) -> dict[str, Setting]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from trainwreck.catalogue import releases
 from trainwreck.catalogue.releases import TABLES
-from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.calls import Call, default_of, last_name, written
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.settings.parsers import Library, Option, Parser, Takes, made, reached_modules
@@ -168,3 +168,38 @@ def _tyro(project: Project, call: Call) -> Parser | None:
     # fields of other kinds become options with dotted names, or subcommands
     simple = all(o.type or o.choices is not None or o.takes == "many" for o in options) and not libraries
     return made("tyro", call.node, call.scope, options, closed and simple, (), False)
+
+
+def takes(project: Project, call: Call) -> tuple[set[str], set[str]] | None:
+    """(names that may be given by keyword, names that must be) of the function or dataclass that is called.
+
+    None where that can't be told: ``**kwargs``, classes of other kinds, bases that are not here.
+    """
+    target = project.resolve(call.node.func, call.scope)
+    if target is None:
+        return None
+    if target.kind == "class":
+        start = project.find_method(target, "__init__")
+        if start is None:
+            return _fields_of(project, target)
+        target = start
+    node = target.node
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.args.kwarg is not None:
+        return None
+    names = [a.arg for a in (*node.args.args, *node.args.kwonlyargs)]
+    names = names[1:] if target.owner is not None else names
+    needed = {n for n in names if default_of(node, n) is None}
+    return set(names), needed
+
+
+def _fields_of(project: Project, owner: Scope) -> tuple[set[str], set[str]] | None:
+    options: list[Option] = []
+    libraries: list[Library] = []
+    if not any("dataclass" in written(d) for d in owner.decorators):
+        return None
+    for base in project.bases(owner):
+        if base is not owner and not any("dataclass" in written(d) for d in base.decorators):
+            return None
+    if not _collect(project, ast.Name(owner.name, ast.Load()), owner.parent or owner, options, libraries, True):
+        return None
+    return {o.dest for o in options}, {o.dest for o in options if o.required}

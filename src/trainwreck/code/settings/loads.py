@@ -112,11 +112,14 @@ class Read:
 
 
 class Use:
-    """How the result of a load is used. ``whole``: it is handed on or changed, so that more may be read or written."""
+    """How the result of a load is used. ``whole``: it is handed on or changed, so that more may be read or written.
+
+    ``expanded``: calls that get a section as keywords (``Config(**cfg["model"])``), with the keys of the section."""
 
     def __init__(self) -> None:
         self.reads: list[Read] = []
         self.whole = False
+        self.expanded: list[tuple[tuple[str, ...], Call]] = []
 
 
 def use_of(project: Project, load: Load) -> Use:
@@ -158,6 +161,11 @@ def _follow(
                 _reading(project, above, scope, (*keys, key), use, dotted, depth)
             else:
                 use.whole = True
+        case ast.keyword(arg=None):
+            call = project.parent(above, scope)
+            if isinstance(call, ast.Call):
+                use.expanded.append((keys, Call(call, scope)))
+            use.whole = True
         case ast.Compare(ops=[ast.In() | ast.NotIn()], left=ast.Constant(value=str() as key)):
             use.reads.append(Read((*keys, key), above, scope, True))
         case _:
@@ -176,11 +184,13 @@ def _reading(
     """A key is read; what is under it may be a section that is read further, or bound to a name."""
     above = project.parent(node, scope)
     further = isinstance(above, ast.Subscript | ast.Attribute) and above.value is node
+    further = further or (isinstance(above, ast.keyword) and above.arg is None)
     use.reads.append(Read(keys, node, scope, _guarded(project, node, scope)))
     section = Use()
     if further or (isinstance(above, ast.Assign) and len(keys) < 4):
         _follow(project, node, scope, keys, section, dotted, depth + 1)
         use.reads += section.reads
+        use.expanded += section.expanded
 
 
 def _guarded(project: Project, node: ast.AST, scope: Scope) -> bool:

@@ -10,6 +10,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.settings.bags import Bag, bags, reader_of
 from trainwreck.code.settings.index import Settings, of
 from trainwreck.code.settings.launch import Launch
+from trainwreck.code.settings.python_dict import dict_document
 from trainwreck.code.settings.shell import Variable
 from trainwreck.code.settings.tree import Document, Place
 
@@ -55,6 +56,9 @@ def _start(settings: Settings, bag: Bag) -> Start:
     deepspeed = None
     if named is not None and isinstance(named.value, str):
         deepspeed = _document(settings, named.value, bag.path, "deepspeed")
+    given = bag.call.argument("deepspeed") if bag.call is not None else None
+    if given is not None and bag.call is not None and deepspeed is None:
+        deepspeed = dict_document(settings.project, given, bag.call.scope)
     if deepspeed is None and accelerate is not None:
         inner = accelerate.get("deepspeed_config", "deepspeed_config_file")
         if inner is not None and isinstance(inner.value, str):

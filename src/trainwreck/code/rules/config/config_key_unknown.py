@@ -13,13 +13,15 @@ from collections.abc import Iterator
 
 from trainwreck.catalogue.tables import settings_table
 from trainwreck.code.project import Project
-from trainwreck.code.settings.accepted import OWN_OF_TRL, Verdict, close, library_names, nearest, verdict
+from trainwreck.code.settings.accepted import CLOSE, OWN_OF_TRL, Verdict, close, library_names, nearest, verdict
 from trainwreck.code.settings.bags import TRL_COMMANDS, bags
+from trainwreck.code.settings.dataclass_model import takes
 from trainwreck.code.settings.index import of
 from trainwreck.code.settings.launch import Launch
+from trainwreck.code.settings.loads import loads, use_of
 from trainwreck.code.settings.parsers import Library, Parser, parser_of
 from trainwreck.code.settings.told import told
-from trainwreck.code.settings.tree import Document, Place
+from trainwreck.code.settings.tree import Document, Place, node_at
 from trainwreck.core.evidence import Evidence, Severity
 
 BAD = (
@@ -89,8 +91,41 @@ vllm serve org/model --max-modle-len 4096  # expect
 python -m sglang.launch_server --model-path x --mem-fraction-statc 0.8  # expect
 trl sft --model_name_or_path x --dataset_nam y --learnin_rate 1e-4  # expect
 """,
+    """
+#--- conf.yaml
+model:
+  width: 8
+  depht: 2  # expect
+train: {lr: 0.1}
+#--- train.py
+import yaml
+from dataclasses import dataclass
+@dataclass
+class Model:
+    width: int
+    depth: int = 3
+def train(lr=0.1, **more):
+    pass
+cfg = yaml.safe_load(open("conf.yaml"))
+net = Model(**cfg["model"])
+train(**cfg["train"])
+""",
 )
 GOOD = (
+    """
+#--- conf.yaml
+model: {width: 8, name: x}
+#--- train.py
+import yaml
+from pydantic import BaseModel
+class Model(BaseModel):
+    width: int
+class Other:
+    def __init__(self, **kwargs):
+        pass
+cfg = yaml.safe_load(open("conf.yaml"))
+net = Model(**cfg["model"]), Other(**cfg["model"]), unknown(**cfg["model"])
+""",
     """
 #--- run.sh
 vllm serve org/model --max-model-len 4096 --host 0.0.0.0 --port 8000 --served-model-name m --no-enable-prefix-caching
@@ -146,6 +181,7 @@ def find(project: Project) -> Iterator[Evidence]:
             yield from _flags(project, launch, parser)
         else:
             yield from _commands(launch)
+    yield from _expanded(project)
     seen: set[str] = set()
     for bag in bags(project):
         if bag.document is None or bag.document.path in seen:
@@ -155,6 +191,28 @@ def find(project: Project) -> Iterator[Evidence]:
             yield from _tree(bag.document, bag.reader)
         elif bag.reader in ("trainer", "llamafactory"):
             yield from _trainer(bag.document, bag.owner, bag.reader)
+
+
+def _expanded(project: Project) -> Iterator[Evidence]:
+    """Sections that are handed to a function or a dataclass as keywords: keys that it does not take."""
+    for load in loads(project):
+        if len(load.documents) != 1 or not load.exact:
+            continue
+        document = load.documents[0]
+        for keys, call in use_of(project, load).expanded:
+            section = node_at(document.root, keys)
+            known = takes(project, call)
+            if known is None or section is None or section.kind != "mapping":
+                continue
+            for key, _ in section.pairs:
+                if key.name in known[0]:
+                    continue
+                meant = close(key.name, frozenset(known[0]), CLOSE)
+                place = Place(document.path, key.line, key.column, key.column + len(key.name))
+                hint = f"; `{meant}` is meant?" if meant else ""
+                text = f"`{key.name}` is no argument of {call.name}, which gets this section: a TypeError{hint}"
+                proof = [(call.scope.module.path, call.line, f"{call.name}(**…)")]
+                yield told(__name__, place, text, proof=proof, fix=f"write {meant}" if meant else None, key=key.name)
 
 
 def _flags(project: Project, launch: Launch, parser: Parser) -> Iterator[Evidence]:

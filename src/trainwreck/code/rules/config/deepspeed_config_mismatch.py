@@ -74,8 +74,42 @@ torchrun --standalone --nproc_per_node=8 train.py --output_dir x --deepspeed ds.
 from transformers import TrainingArguments
 args = TrainingArguments("out", deepspeed="ds.json", fp16=True, gradient_accumulation_steps=4)
 """,
+    """
+#--- train.py
+import deepspeed
+config = {
+    "train_batch_size": 30,  # expect
+    "train_micro_batch_size_per_gpu": 4,
+    "gradient_accumulation_steps": 2,
+    "fp16": {"enabled": True},
+    "bf16": {"enabled": True},  # expect
+}
+engine, *_ = deepspeed.initialize(model=net, config=config)
+""",
+    """
+#--- train.py
+from transformers import TrainingArguments
+args = TrainingArguments(
+    "out",
+    bf16=True,
+    gradient_accumulation_steps=4,
+    deepspeed={
+        "zero_optimization": {"stage": 2},
+        "gradient_accumulation_steps": 8,  # expect
+    },
+)
+""",
 )
 GOOD = (
+    """
+#--- train.py
+from transformers import TrainingArguments
+ds = {"zero_optimization": {"stage": 2}, "gradient_accumulation_steps": 8, "bf16": {"enabled": True}}
+args = TrainingArguments("out", deepspeed=ds, bf16=True, gradient_accumulation_steps=8)
+more = {"zero_optimization": {"stage": 2}, "gradient_accumulation_steps": 8}
+more["gradient_accumulation_steps"] = steps
+other = TrainingArguments("out", deepspeed=more, gradient_accumulation_steps=4)
+""",
     """
 #--- ds.json
 {

@@ -13,11 +13,12 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name
+from trainwreck.code.facts import source
 from trainwreck.code.project import Project
 from trainwreck.code.settings.index import of
 from trainwreck.code.settings.loads import Read, loads, use_of
 from trainwreck.code.settings.told import replaced, told
-from trainwreck.code.settings.tree import Setting
+from trainwreck.code.settings.tree import Document, Setting
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -55,8 +56,52 @@ config = yaml.safe_load(open("c.yaml"))
 train = config["train"]
 rate = train["lr"] * 2
 """,
+    """
+#--- c.yaml
+optim:
+  learning_rate: 3e-4  # expect
+  name: adamw
+#--- train.py
+import yaml
+from dataclasses import dataclass
+@dataclass
+class Optim:
+    learning_rate: float
+    name: str
+def load(path):
+    return Optim(**yaml.safe_load(open(path))["optim"])
+cfg = load("c.yaml")
+optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.learning_rate)
+""",
+    """
+#--- c.yaml
+lr: 3e-4  # expect
+#--- train.py
+import yaml, argparse
+def parse():
+    p = argparse.ArgumentParser()
+    p.add_argument("--cfg", default="c.yaml")
+    args = p.parse_args()
+    with open(args.cfg) as f:
+        for k, v in yaml.safe_load(f).items():
+            setattr(args, k, v)
+    return args
+args = parse()
+optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)
+""",
 )
 GOOD = (
+    """
+#--- c.yaml
+lr: 3e-4
+#--- train.py
+import yaml
+class Config:
+    def __init__(self, lr):
+        self.lr = float(lr)
+cfg = Config(**yaml.safe_load(open("c.yaml")))
+optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.lr)
+""",
     """
 #--- conf.yaml
 lr: 1e-4
@@ -111,7 +156,7 @@ def find(project: Project) -> Iterator[Evidence]:
         for document in load.documents:
             if document.language != "yaml":
                 continue
-            for read in use.reads:
+            for read in [*use.reads, *(_elsewhere(project, document) if use.whole or use.expanded else ())]:
                 setting = document.get(*read.keys)
                 if setting is None or not _is_text(setting) or not _as_number(project, read):
                     continue
@@ -127,6 +172,27 @@ def find(project: Project) -> Iterator[Evidence]:
                 ]
                 fix = replaced(of(project).text(document.path), setting.place, new, f"write {new}")
                 yield told(__name__, setting, text, proof=proof, fix=fix)
+
+
+def _elsewhere(project: Project, document: Document) -> Iterator[Read]:
+    """Readings of the last key anywhere (``args.lr``, ``self.cfg["lr"]``) of a configuration that is handed on."""
+    text = source(project)
+    for keys, setting in document.settings.items():
+        name = keys[-1]
+        # somebody converts it: a call of float near its name, or a class that converts its fields
+        if not _is_text(setting) or re.search(rf"(?:float|eval)\([^()]*\b{re.escape(name)}\b", text):
+            continue
+        if re.search(r"pydantic|BaseModel|attrs|__post_init__|OmegaConf|set_defaults|isinstance\([^)]*str", text):
+            continue
+        for scope in project.scopes:
+            for node in project.within(scope, ast.Attribute, ast.Subscript):
+                if isinstance(node, ast.Attribute):
+                    named = node.attr == name and isinstance(node.ctx, ast.Load)
+                else:
+                    assert isinstance(node, ast.Subscript)
+                    named = isinstance(node.slice, ast.Constant) and node.slice.value == name
+                if named and isinstance(node, ast.expr):
+                    yield Read(keys, node, scope, False)
 
 
 def _is_text(setting: Setting) -> bool:
