@@ -82,6 +82,11 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     return other
 
 
+def here() -> FrameType | None:
+    """The user's frame that is under way now. Asked for when it is needed: a frame that is kept keeps all it holds."""
+    return user_frame(sys._getframe(1))
+
+
 def place(frame: FrameType | None) -> tuple[str, int] | None:
     """(path, line) at which ``frame`` stands; the path relative to the working directory where it lies below it."""
     if frame is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from . import alarms
+from . import alarms, callers
 from .alarms import Alarm
 from .probe import Backward, Probe, Step
 from .watched import Watched, dense, foreach_norms
@@ -25,15 +25,13 @@ class Health(Probe):
 
     def backward(self, moment: Backward) -> None:
         """The loss, before its backward: a CPU loss is looked at now, a device's at the flush."""
-        self._frame = moment.frame
-        loss = moment.loss
-        if loss.device.type != "cpu" or loss.numel() != 1 or not self.recorder.alarms.once(alarms.NONFINITE_LOSS):
+        value = moment.value
+        if value is None or not self.recorder.alarms.once(alarms.NONFINITE_LOSS):
             return
-        value = float(loss.detach())
         if moment.scale is not None and math.isinf(value):
             return  # an overflow of the scaled loss: the scaler will skip the step
         if not math.isfinite(value):
-            self.recorder.alarm(nonfinite_loss(moment.step, value, moment.frame, loss))
+            self.recorder.alarm(nonfinite_loss(moment.step, value, moment.frame, moment.loss))
 
     def before_step(self, step: Step) -> None:
         """Gradient norms by module; the first parameter whose gradient is not finite."""
@@ -57,7 +55,7 @@ class Health(Probe):
                     f"the gradient of {name} is {value}",
                     "this step will put it into the weights",
                     "skip the step, or look at the loss terms and the batch of this step",
-                    frame=self._frame,
+                    frame=callers.here(),
                     optimizer=step.optimizer,
                 )
             )
@@ -97,12 +95,10 @@ class Health(Probe):
                 f"{name} is no longer finite {after}",
                 "every later loss will be NaN",
                 "go back to a checkpoint before this step",
-                frame=self._frame,
+                frame=callers.here(),
                 optimizer=step.optimizer,
             )
         )
-
-    _frame: FrameType | None = None
 
 
 def turn(watched: Watched, number: int, whole: bool) -> list[int]:

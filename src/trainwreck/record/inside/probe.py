@@ -36,6 +36,8 @@ class Backward:
     step: int
     sampled: bool
     scale: Any = None
+    value: float | None = None
+    """The loss as a number, scaled as it is; None on a device or for a loss of several elements."""
 
 
 @dataclass(slots=True)

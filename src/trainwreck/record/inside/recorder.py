@@ -111,55 +111,68 @@ class Recorder:
 
     def _backward(self, tensor: Any, caller: FrameType | None) -> None:
         """``tensor.backward`` has been asked for."""
-        if self.off or callers.modes_active():
+        if not self.off:
+            self._contained("losses", self._take_backward, tensor, caller)
+
+    def _take_backward(self, tensor: Any, caller: FrameType | None) -> None:
+        if callers.modes_active():
             return
         self.backwards += 1
         scaler, self.scale = self.scale, None
         scale = scale_of(scaler()) if scaler is not None and scaler() is not None else None
-        moment = Backward(tensor, callers.user_frame(caller), self.backwards, self.step, self.sampled(self.step), scale)
-        self._contained("loss", self._keep_loss, tensor, scale)
-        self._tell("backward", moment)
+        value = self._keep_loss(tensor, scale)
+        frame = callers.user_frame(caller)
+        self._tell(
+            "backward", Backward(tensor, frame, self.backwards, self.step, self.sampled(self.step), scale, value)
+        )
 
-    def _keep_loss(self, tensor: Any, scale: Any) -> None:
-        if tensor.numel() == 1 and len(self._losses) < 4096:
-            with torch.no_grad():
-                value = tensor.detach().reshape(())
-                # A copy: ``loss /= k`` after the backward would change what a reference shows.
-                value = float(value) if value.device.type == "cpu" else value.clone()
-                self._losses.append(value if scale is None else value / scale)
+    def _keep_loss(self, tensor: Any, scale: Any) -> float | None:
+        """Keep the loss for the step to come; its value where it lies on the CPU."""
+        if tensor.numel() != 1 or len(self._losses) >= 4096:
+            return None
+        with torch.no_grad():
+            plain = tensor.detach().reshape(())
+            value = float(plain) if plain.device.type == "cpu" else None
+            # A copy: ``loss /= k`` after the backward would change what a reference shows.
+            kept = value if value is not None else plain.clone()
+            self._losses.append(kept if scale is None else kept / scale)
+            return value
 
     def _before(self, optimizer: Any, _: Any, __: Any) -> None:
-        if self.off or callers.modes_active():
+        if not self.off:
+            self._contained("steps", self._take_step, optimizer)
+
+    def _take_step(self, optimizer: Any) -> None:
+        if callers.modes_active():
             return
-        try:
-            watched = self.optimizers.get(optimizer)
-            if watched is None:
-                watched = self.optimizers[optimizer] = Watched(optimizer, self._count, self.names)
-                self._count += 1
-            watched.refresh(self.names)
-            number = watched.steps + 1
-            self.step = max(self.step, number)
-            losses, self._losses = self._losses, []
-            step = Step(optimizer, watched, number, self.sampled(number), {"step": number}, losses)
-            self._open[id(optimizer)] = step
-        except Exception as problem:
-            self._fault("steps", problem)
-            return
+        watched = self.optimizers.get(optimizer)
+        if watched is None:
+            watched = self.optimizers[optimizer] = Watched(optimizer, self._count, self.names)
+            self._count += 1
+        watched.refresh(self.names)
+        number = watched.steps + 1
+        self.step = max(self.step, number)
+        losses, self._losses = self._losses, []
+        step = Step(optimizer, watched, number, self.sampled(number), {"step": number}, losses)
+        self._open[id(optimizer)] = step
         self._tell("before_step", step)
 
     def _after(self, optimizer: Any, _: Any, __: Any) -> None:
         step = self._open.pop(id(optimizer), None)
         if self.off or step is None:
             return
+        self._contained("steps", self._close_step, step)
+        if self.alarms.stopping is not None:
+            callers.interrupt()
+
+    def _close_step(self, step: Step) -> None:
         step.watched.steps = step.number
         if self._losses and not step.losses:
             step.losses, self._losses = self._losses, []  # a closure ran backward within the step
         self._tell("after_step", step)
-        self._contained("steps", self._finish, step)
+        self._finish(step)
         if step.number == self.step:
             self.step += 1
-        if self.alarms.stopping is not None:
-            callers.interrupt()
 
     def _finish(self, step: Step) -> None:
         row = step.row
@@ -201,14 +214,16 @@ class Recorder:
 
     def close(self) -> None:
         """Write what is left. Does nothing in a forked child that recorded nothing of its own."""
-        if self.off or os.getpid() != self._pid:
-            return
+        if not self.off and os.getpid() == self._pid:
+            self._contained("writing", self._end)
+        self.off = True
+
+    def _end(self) -> None:
         self._tell("close")
         self.flush()
         if self.store.base is not None:
-            self._contained("events", self.event, "ended", "the process ended by itself")
+            self.event("ended", "the process ended by itself")
         self.store.close()
-        self.off = True
 
     def forked(self) -> None:
         """In a forked child: it is a recorder of its own, and silent unless the child takes optimizer steps."""

@@ -39,6 +39,7 @@ class Sampling(Probe):
         self.compiled = False
         self._every = bool(recorder.options.get("every_leaf"))
         self._handles: list[Any] = []
+        self._leaves: dict[int, tuple[str, str]] = {}
         self._row: dict[str, Any] = {}
         self._fired: dict[str, Any] = {}
         self._looks: dict[str, int] = {}
@@ -53,7 +54,10 @@ class Sampling(Probe):
 
         def compile(*arguments: Any, **options: Any) -> Any:
             self.compiled = True
-            self._remove()
+            try:
+                self._remove()
+            except Exception as problem:
+                self.recorder.faults.add(self.name, problem)
             return original(*arguments, **options)
 
         for name in ("__doc__", "__name__", "__qualname__", "__module__"):
@@ -83,6 +87,7 @@ class Sampling(Probe):
 
     def close(self) -> None:
         """Tell of units that never fired."""
+        self._remove()
         for name, fired in self._fired.items():
             looks, units = self._looks[name], fired.numel()
             dead = units - int(fired.sum())
@@ -96,29 +101,29 @@ class Sampling(Probe):
     def _attach(self, step: int) -> None:
         self._row = {"step": step}
         self._thread = threading.get_ident()
-        for name, module in leaves(self.recorder.names.modules()):
-            self._handles.append(module.register_forward_hook(self._hook(name, type(module).__name__)))
+        self._leaves = {id(m): (n, type(m).__name__) for n, m in leaves(self.recorder.names.modules())}
+        # One hook for all modules: a hook in a module would be copied and saved with it.
+        self._handles.append(torch.nn.modules.module.register_module_forward_hook(self._hook))
 
     def _remove(self) -> None:
         handles, self._handles = self._handles, []
         for handle in handles:
             handle.remove()
 
-    def _hook(self, name: str, kind: str) -> Any:
-        def hook(module: Any, arguments: Any, output: Any) -> None:
-            if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+    def _hook(self, module: Any, arguments: Any, output: Any) -> None:
+        try:
+            if not module.training or torch.compiler.is_compiling() or threading.get_ident() != self._thread:
                 return
-            try:
-                if self.name in self.recorder.faults.off or not module.training:
-                    return
-                if isinstance(module, MODES):
-                    self._in_training.add(name)
-                with torch.no_grad():
-                    self._look(name, kind, output)
-            except Exception as problem:
-                self.recorder.faults.add(self.name, problem)
-
-        return hook
+            known = self._leaves.get(id(module))
+            if known is None or self.name in self.recorder.faults.off:
+                return
+            name, kind = known
+            if isinstance(module, MODES):
+                self._in_training.add(name)
+            with torch.no_grad():
+                self._look(name, kind, output)
+        except Exception as problem:
+            self.recorder.faults.add(self.name, problem)
 
     def _look(self, name: str, kind: str, output: Any) -> None:
         if isinstance(output, tuple) and output:

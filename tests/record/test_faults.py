@@ -1,0 +1,30 @@
+"""Every function of the recorder is broken in turn: the training must come out the same, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+INSIDE = Path(__file__).parent.parent.parent / "src/trainwreck/record/inside"
+PROGRAM = Path(__file__).parent / "programs/inject.py"
+MODULES = (
+    *("recorder", "callers", "store", "thinning", "names", "watched", "alarms", "contain", "probe", "health", "wiring"),
+    *("frames", "digest", "variables", "graph", "objective", "readings", "attention", "sampling", "copies", "amp"),
+    *("timing", "trends", "batches", "holdings", "schedules", "policy", "kept"),
+)
+
+
+def test_no_fault_of_ours_reaches_the_training(tmp_path: Path) -> None:
+    words = [sys.executable, str(PROGRAM), str(INSIDE), str(tmp_path / "rec"), ",".join(MODULES)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    *broken, count = done.stdout.split("\n")[:-1]
+    assert not broken
+    assert int(count) > 150
