@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call, last_name
+from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made
 from trainwreck.code.objective import Term
 from trainwreck.code.project import Project
@@ -169,3 +169,27 @@ def _reduction(project: Project, call: Call) -> str:
             known = values(project, value, maker.scope)
             return str(known[0].value) if len(known) == 1 else ""
     return "mean"
+
+
+def detached_pair(term: Term) -> tuple[str, str] | None:
+    """(what is detached, what is live) of an error or squared difference with exactly one detached side."""
+    node: ast.expr = term.node
+    while isinstance(node, ast.Call) and last_name(node.func) in ("mean", "sum", "pow", "square", "norm"):
+        node = (
+            node.func.value if isinstance(node.func, ast.Attribute) and not _module(node.func.value) else node.args[0]
+        )
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            node = node.left
+    sides: list[ast.expr] = []
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        node = node.left
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        sides = [node.left, node.right]
+    elif isinstance(node, ast.Call) and len(node.args) >= 2 and "loss" in last_name(node.func):
+        sides = node.args[:2]
+    cut = [s for s in sides if isinstance(s, ast.Call) and last_name(s.func) == "detach"]
+    if len(sides) != 2 or len(cut) != 1:
+        return None
+    live = next(s for s in sides if s is not cut[0])
+    inner = cut[0].func.value if isinstance(cut[0].func, ast.Attribute) else cut[0]
+    return written(inner), written(live)

@@ -12,10 +12,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import last_name, written
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.facts import trains
+from trainwreck.code.order import loops
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
+from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -36,8 +39,34 @@ def init(net):
     for p in net.parameters():
         p.data.fill_(0.01)  # expect
 """,
+    """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 64), nn.Linear(64, 2)
+        for m in self.modules():
+            if isinstance(m, nn.Linear):
+                nn.init.normal_(m.weight, 0.0, 5.0)  # expect
+def train(x, net=Net()):
+    net(x).sum().backward()
+""",
+    """
+import torch
+from torch import nn
+def init(m):
+    if isinstance(m, (nn.Linear, nn.Conv2d)):
+        nn.init.zeros_(m.weight)  # expect
+        nn.init.zeros_(m.bias)
+def train(x):
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    net.apply(init)
+    net(x).sum().backward()
+""",
 )
-GOOD = """
+GOOD = (
+    """
 from torch import nn
 def init(model, grads):
     for name, p in model.named_parameters():
@@ -54,11 +83,82 @@ def _init_weights(self, module):
     if isinstance(module, LossWeighting):
         for p in module.parameters():
             nn.init.zeros_(p)
-"""
+""",
+    """
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.bn, self.out = nn.Linear(8, 64), nn.BatchNorm1d(64), nn.Linear(64, 2)
+        for m in self.modules():
+            if isinstance(m, nn.Linear):
+                nn.init.normal_(m.weight, std=0.02)
+                nn.init.zeros_(m.bias)
+            elif isinstance(m, nn.BatchNorm1d):
+                nn.init.ones_(m.weight)
+        nn.init.zeros_(self.out.weight)
+def train(x, net=Net()):
+    net(x).sum().backward()
+""",
+)
 CONSTANT = frozenset(["zeros_", "ones_", "constant_", "fill_", "zero_"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _loops(project)
+    if trains(project):
+        yield from _by_kind(project)
+
+
+WIDE = 0.9
+"""A standard deviation from here on saturates or explodes every layer wider than a few units; libraries use 0.02 to
+1/sqrt(fan_in)."""
+
+
+def _by_kind(project: Project) -> Iterator[Evidence]:
+    """``init.normal_(m.weight, std=5)`` or ``init.zeros_(m.weight)`` for every layer of a kind."""
+    for call in project.calls("normal_", "zeros_", "ones_", "constant_", "uniform_", "fill_", "zero_"):
+        subject = call.node.args[0] if "init" in written(call.node.func) and call.node.args else call.receiver
+        owner = re.match(r"(\w+)\.weight(\.data)?$", written(subject))
+        if owner is None or not _every_layer(project, call, owner.group(1)):
+            continue
+        functional = "init" in written(call.node.func)
+        if call.name in ("zeros_", "ones_", "constant_", "fill_", "zero_"):
+            text = "every weight of these layers gets the same value: their units never differ"
+            yield sighting(__name__, call, text)
+        elif call.name == "normal_":
+            std = number(project, call.argument("std", 2 if functional else 1), call.scope)
+            if std is not None and std >= WIDE:
+                yield sighting(__name__, call, f"weights with a standard deviation of {std:g}: activations explode")
+        else:
+            high = number(project, call.argument("b", 2 if functional else 1), call.scope)
+            if high is not None and high > WIDE:
+                yield sighting(__name__, call, f"weights up to {high:g}: activations explode")
+
+
+def _every_layer(project: Project, call: Call, name: str) -> bool:
+    """True under ``if isinstance(m, nn.Linear)`` in a function for ``apply`` or a loop over the modules."""
+    asked = False
+    for above in project.ancestors(call.node, call.scope):
+        if isinstance(above, ast.If) and call.node in list(ast.walk(above)):
+            inside = any(call.node in list(ast.walk(s)) for s in above.body)
+            kind = re.search(rf"isinstance\({name}, .*(Linear|Conv\dd)", written(above.test))
+            if re.search(
+                r"norm|zero|last|out|head|gate|proj|final|residual|\.name|in n\b", written(above.test), re.IGNORECASE
+            ):
+                return False
+            asked |= bool(kind) and inside
+    if not asked:
+        return False
+    if name in call.scope.params:
+        return bool(list(project.calls("apply"))) and not re.search(r"zero|out|head|last", call.scope.name)
+    return any(
+        isinstance(loop, ast.For) and re.search(r"\.modules\(\)", written(loop.iter))
+        for loop in loops(project, call.node, call.scope)
+    )
+
+
+def _loops(project: Project) -> Iterator[Evidence]:
     for walked in project.walked.values():
         for scope in walked.scopes:
             for loop in project.within(scope, ast.For):

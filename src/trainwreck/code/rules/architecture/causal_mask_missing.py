@@ -8,16 +8,19 @@ When it is fine: with ``is_causal=True``, or where a mask is passed in.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
+from trainwreck.code.flow import back
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
-from trainwreck.code.seek import modules
+from trainwreck.code.seek import loss_kind, losses, modules
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 import torch
 from torch import nn
 class Attention(nn.Module):
@@ -28,7 +31,35 @@ class Attention(nn.Module):
         att = q @ k.transpose(-2, -1)
         att = att.softmax(-1)  # expect
         return att @ v
-"""
+""",
+    """
+import torch
+import torch.nn.functional as F
+from torch import nn
+class Attention(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(d, d) for _ in range(3))
+    def forward(self, x):
+        a = (self.q(x) @ self.k(x).transpose(1, 2) / 8).softmax(-1)  # expect
+        return a @ self.v(x)
+class LM(nn.Module):
+    def __init__(self, v, d, t):
+        super().__init__()
+        self.tok, self.pos = nn.Embedding(v, d), nn.Embedding(t, d)
+        self.attn, self.out = Attention(d), nn.Linear(d, v)
+    def forward(self, x):
+        return self.out(self.attn(self.tok(x) + self.pos(torch.arange(x.size(1)))))
+def train(loader, opt):
+    model = LM(30, 32, 16)
+    for s in loader:
+        x, y = s[:, :-1], s[:, 1:]
+        loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+)
 GOOD = """
 import torch
 from torch import nn
@@ -43,6 +74,56 @@ class Attention(nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_made_and_unused(project))
+    yield from found or _none_at_all(project)
+
+
+MASKS = re.compile(r"tril|triu|causal|subsequent|attn_mask|src_mask|\bmask\b|masked_fill|\binf\b|-1e\d", re.IGNORECASE)
+NO_DECODER = re.compile(r"bert|encoder_only|\bmlm\b|autoenc|diffus|seq2seq|vit\b|patch", re.IGNORECASE)
+
+
+def _none_at_all(project: Project) -> Iterator[Evidence]:
+    """A network of self-attention that is trained on the next token, in a program without any mask."""
+    code = "\n".join(written(c.node) for c in project.classes if project.is_a(c, "Module"))
+    if MASKS.search(code) or NO_DECODER.search(code) or "Embedding(" not in code:
+        return
+    if re.search(r"\b(LSTM|GRU|RNN)\b", code) or not _next_token(project):
+        return
+    for owner in modules(project):
+        for method in owner.children:
+            if method.kind != "function" or not _self_attention(written(method.node)):
+                continue
+            for node in project.within(method, ast.Call):
+                if isinstance(node, ast.Call) and last_name(node.func) in ("softmax", "scaled_dot_product_attention"):
+                    text = "attention over tokens to come: the network is trained on the next token without a mask"
+                    yield sighting(__name__, (node, method), text)
+                    return
+
+
+def _self_attention(text: str) -> bool:
+    scored = re.search(
+        r"@ \w+(\(\w+\))?\.transpose\(|@ self\.\w+\(\w+\)\.transpose|matmul\(|einsum\(|scaled_dot_product_attention",
+        text,
+    )
+    return bool(scored) and ("softmax" in text or "scaled_dot_product" in text)
+
+
+def _next_token(project: Project) -> bool:
+    """True if the inputs end one before, or the targets start one after: ``x[:, :-1]``, ``x[:, 1:]``, ``i + 1``."""
+    for loss in losses(project):
+        target = loss.argument("target", 1)
+        if target is None or not loss_kind(project, loss) & {"crossentropy", "nll"}:
+            continue
+        for step in back(project, target, loss.scope):
+            if isinstance(step.node, ast.Subscript) and NEXT.search(written(step.node)):
+                return True
+    return False
+
+
+NEXT = re.compile(r"\[(:, |\.\.\., )?1:(, :)?\]$|\[\w+ \+ 1:")
+
+
+def _made_and_unused(project: Project) -> Iterator[Evidence]:
     for owner in modules(project):
         name = _mask(project, owner)
         forward = owner.method("forward")

@@ -12,12 +12,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import (
     guarded,
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
 from trainwreck.core.evidence import Evidence
 
@@ -43,6 +44,17 @@ class Lm(nn.Module):
         if tie:
             self.out.weight.data = self.tok.weight.data.clone()  # expect
 """,
+    """
+from torch import nn
+class LM(nn.Module):
+    def __init__(self, v, d):
+        super().__init__()
+        self.tok = nn.Embedding(v, d)
+        self.head = nn.Linear(d, v, bias=False)
+        self.head.weight = nn.Parameter(self.tok.weight.detach().clone())  # expect
+    def forward(self, x):
+        return self.head(self.tok(x))
+""",
 )
 GOOD = """
 from torch import nn
@@ -64,6 +76,9 @@ def find(project: Project) -> Iterator[Evidence]:
             for node in project.within(method, ast.Assign) if method.kind == "function" else ():
                 assert isinstance(node, ast.Assign)
                 target, value = written(node.targets[0]), written(node.value)
+                if _embedding_to_head(project, owner, node, method):
+                    yield sighting(__name__, (node, method), "this copies the weight: the two matrices drift apart")
+                    continue
                 if (
                     not re.search(r"\.weight(\.data)?$", target)
                     or "self." not in value
@@ -74,3 +89,24 @@ def find(project: Project) -> Iterator[Evidence]:
                     project, node, method, re.compile(r"\btie|tied|share", re.IGNORECASE)
                 ):
                     yield sighting(__name__, (node, method), "this copies the weight: the two matrices drift apart")
+
+
+def _embedding_to_head(project: Project, owner: Scope, node: ast.Assign, method: Scope) -> bool:
+    """``self.head.weight = nn.Parameter(self.tok.weight.clone())`` of an embedding and the linear layer above it."""
+    target, value = written(node.targets[0]), written(node.value)
+    goal = re.match(r"self\.(\w+)\.weight(\.data)?$", target)
+    origin = re.search(r"self\.(\w+)\.weight", value)
+    copies = re.search(r"clone\(|deepcopy\(|Parameter\(.*(data|detach)|\.detach\(", value)
+    if goal is None or origin is None or copies is None:
+        return False
+    beside = "\n".join(method.module.lines[max(0, node.lineno - 2) : node.lineno])
+    if target.endswith(".data") and not re.search(r"\btie|\btying|share", beside, re.IGNORECASE):
+        return False
+    kinds = [{last_name(c.node.func) for c in _makers(project, owner, m.group(1))} for m in (goal, origin)]
+    return {"Linear", "Embedding"} == kinds[0] | kinds[1] and kinds[0] != kinds[1]
+
+
+def _makers(project: Project, owner: Scope, name: str) -> list[Call]:
+    return [
+        Call(b.value, b.scope) for b in owner.attributes.get(name, ()) if isinstance(b.value, ast.Call) and not b.path
+    ]

@@ -12,9 +12,13 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.facts import optimizers
 from trainwreck.code.flow import Step, back
+from trainwreck.code.order import under_no_grad
+from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speaks_of_freezing
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
+from trainwreck.code.spine import RESHAPES
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
@@ -38,6 +42,36 @@ def train(model, loader, opt, criterion):
         loss.backward()  # fails
         opt.step()
 """,
+    """
+import torch
+from torch import nn
+def train(loader, ce):
+    encoder, head = nn.Linear(4, 8), nn.Linear(8, 2)
+    opt = torch.optim.Adam(list(encoder.parameters()) + list(head.parameters()))
+    for x, y in loader:
+        h = torch.relu(encoder(x)).detach()  # expect
+        loss = ce(head(h), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.out = nn.Linear(4, 8), nn.Linear(8, 2)
+    def forward(self, x):
+        z = torch.tensor(self.enc(x).tolist())  # expect
+        return self.out(z)
+def train(loader, ce):
+    net = Net()
+    opt = torch.optim.Adam(net.parameters())
+    for x, y in loader:
+        ce(net(x), y).backward()
+        opt.step()
+""",
 )
 GOOD = """
 import torch
@@ -54,6 +88,66 @@ WRAPS = ("tensor", "as_tensor", "from_numpy", "Variable", "FloatTensor", "Tensor
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_the_loss(project))
+    yield from found or _a_part(project)
+
+
+def _a_part(project: Project) -> Iterator[Evidence]:
+    """A part that an optimizer is to train, whose every output is cut off at once."""
+    if speaks_of_freezing(project):
+        return
+    for owner in learners(project):
+        for name in parts(project, owner) if project.is_a(owner, "Module") else ():
+            uses = [
+                Call(node, method)
+                for method in owner.children
+                if method.kind == "function"
+                for node in project.within(method, ast.Call)
+                if isinstance(node, ast.Call) and written(node.func) == f"self.{name}"
+            ]
+            yield from _all_cut(project, f"self.{name}", uses)
+    for built in optimizers(project):
+        for item in held(project, built)[0]:
+            name = written(item.node)
+            if item.whole and builds(project, item.node, item.scope):
+                calls = [
+                    Call(node, scope)
+                    for walked in project.walked.values()
+                    for node, scope in walked.calls
+                    if written(node.func) == name
+                ]
+                yield from _all_cut(project, name, calls)
+
+
+def _all_cut(project: Project, name: str, uses: list[Call]) -> Iterator[Evidence]:
+    if KEEPERS.search(name.lower()) or not uses:
+        return
+    places = [_cut_at_once(project, c) for c in uses]
+    learned = [c for c in uses if under_no_grad(project, c.node, c.scope) is None]
+    if learned and all(p is not None for p in places):
+        text = f"{name} is among the trained parameters, and its output is cut off from the graph here"
+        yield sighting(__name__, learned[0], text)
+
+
+def _cut_at_once(project: Project, call: Call) -> ast.AST | None:
+    """``f(x).detach()``, ``f(x).data``, ``torch.tensor(f(x).tolist())`` around a call, None where it goes on whole."""
+    for above in project.ancestors(call.node, call.scope):
+        if isinstance(above, ast.Attribute) and above.attr in ("detach", "data", "numpy", "tolist", "item"):
+            return above
+        keeps = isinstance(above, ast.Attribute) and above.attr in (*RESHAPES, "cpu", "relu", "tanh", "sigmoid")
+        functional = isinstance(above, ast.Call) and last_name(above.func) in (
+            "relu",
+            "tanh",
+            "gelu",
+            "sigmoid",
+            "normalize",
+        )
+        if not keeps and not functional and not (isinstance(above, ast.Call) and last_name(above.func) in RESHAPES):
+            return None
+    return None
+
+
+def _the_loss(project: Project) -> Iterator[Evidence]:
     """``backward()`` of something that was wrapped anew from plain numbers: certain."""
     for call in project.calls("backward"):
         receiver = call.receiver

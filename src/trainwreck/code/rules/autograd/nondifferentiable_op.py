@@ -9,12 +9,15 @@ When it is fine: on targets and for metrics.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import (
     network,
 )
+from trainwreck.code.flow import back
+from trainwreck.code.params import learners, parts
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -50,6 +53,23 @@ def train(model, loader, optimizer):
         loss = F.mse_loss(pred, y)
         loss.backward()
 """,
+    """
+import torch
+from torch import nn
+class Binary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.dec = nn.Linear(4, 8), nn.Linear(8, 2)
+    def forward(self, x):
+        code = torch.round(torch.sigmoid(self.enc(x)))  # expect
+        return self.dec(code)
+def train(loader, ce):
+    net = Binary()
+    opt = torch.optim.Adam(net.parameters())
+    for x, y in loader:
+        ce(net(x), y).backward()
+        opt.step()
+""",
 )
 GOOD = """
 import torch
@@ -73,6 +93,56 @@ DEAD = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_before_the_loss(project))
+    yield from found or _inside(project)
+
+
+HARD = frozenset(["round", "sign", "floor", "ceil", "heaviside", "argmax"])
+
+
+def _inside(project: Project) -> Iterator[Evidence]:
+    """A network that learns: the output of a layer is rounded and handed to the next layer as it is."""
+    for owner in learners(project):
+        layers = parts(project, owner) if project.is_a(owner, "Module") else {}
+        for method in owner.children if layers else ():
+            text = written(method.node) if method.kind == "function" else ""
+            if (
+                method.kind != "function"
+                or method.name == "__init__"
+                or re.search(r"detach|no_grad|\.apply\(|straight|gumbel", text)
+            ):
+                continue
+            for node in project.within(method, ast.Call):
+                if not isinstance(node, ast.Call) or not node.args or not _layer(node, layers):
+                    continue
+                for value, where in ends(project, node.args[0], method):
+                    if where is method and _hard(project, value, method, layers):
+                        text = f"no gradient passes this, and {written(node.func)} goes on from it"
+                        yield sighting(__name__, (value, method), text, proof=[Call(node, method)])
+                        return
+
+
+def _layer(node: ast.Call, layers: dict[str, Call]) -> bool:
+    return written(node.func).removeprefix("self.") in layers and written(node.func).startswith("self.")
+
+
+def _hard(project: Project, node: ast.expr, method: Scope, layers: dict[str, Call]) -> bool:
+    """``round(...)`` or a comparison of the output of a layer."""
+    if isinstance(node, ast.Call) and last_name(node.func) in HARD:
+        inner = node.args[0] if node.args else node.func.value if isinstance(node.func, ast.Attribute) else None
+    elif isinstance(node, ast.Compare):
+        inner = node.left
+    else:
+        return False
+    for step in back(project, inner, method) if inner is not None else ():
+        if isinstance(step.node, ast.Call) and _layer(step.node, layers) and step.scope is method:
+            return True
+        if step.depth > 6:
+            break
+    return False
+
+
+def _before_the_loss(project: Project) -> Iterator[Evidence]:
     for call in project.calls("backward"):
         if call.receiver is None:
             continue

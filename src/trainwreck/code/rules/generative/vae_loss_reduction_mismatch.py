@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import (
@@ -16,10 +17,12 @@ from trainwreck.code.facts import (
     option,
     text_of,
 )
+from trainwreck.code.objective import Factor, objectives, weight
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import losses
 from trainwreck.code.spine import call_ends
+from trainwreck.code.terms import error_kinds, gaussian_kl, is_kl, reductions
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -38,6 +41,21 @@ criterion = nn.BCELoss()
 def vae_loss(out, x, mean, log_var):
     kld = -0.5 * (1 + log_var - mean**2 - log_var.exp()).sum()  # expect
     return criterion(out, x) + kld
+""",
+    """
+import torch
+import torch.nn.functional as F
+def vae_loss(x, recon, mu, logvar, beta):
+    rec = F.mse_loss(recon, x)
+    kl = -0.5 * torch.sum(1 + logvar - mu**2 - logvar.exp(), dim=1).sum()  # expect
+    return rec + beta * kl
+def train(vae, loader, opt):
+    for x in loader:
+        recon, mu, logvar = vae(x)
+        loss = vae_loss(x, recon, mu, logvar, 1.0)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
 """,
 )
 GOOD = """
@@ -58,6 +76,39 @@ def weighted(recon, x, mu, logvar, beta):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    told: set[int] = set()
+    for item in (*_in_one_function(project), *_by_terms(project)):
+        key = item.where.line or 0
+        if key not in told:
+            told.add(key)
+            yield item
+
+
+def _by_terms(project: Project) -> Iterator[Evidence]:
+    """The reconstruction is a mean over all elements, the divergence a sum, and no weight makes up for it."""
+    for call, terms in objectives(project):
+        recon = next((t for t in terms if error_kinds(project, t) and not is_kl(t)), None)
+        kl = next((t for t in terms if gaussian_kl(t)), None)
+        if recon is None or kl is None or reductions(project, recon) != {"mean"} or reductions(project, kl) != {"sum"}:
+            continue
+        weights = [
+            weight(project, replace(t, factors=tuple(f for f in t.factors if not _half(f)))) for t in (kl, recon)
+        ]
+        if weights[0] is None or weights[1] is None or weights[1] == 0 or weights[0] / weights[1] < HEAVY:
+            continue
+        text = "this sums over the batch and all dimensions, and the reconstruction beside it is a mean"
+        yield sighting(__name__, (project.statement(kl.node, kl.scope), kl.scope), text, proof=[call])
+
+
+HEAVY = 0.3
+"""A weight below this is taken for one that balances the two reductions."""
+
+
+def _half(factor: Factor) -> bool:
+    return written(factor.node) in ("0.5", "-0.5", "2", "2.0")
+
+
+def _in_one_function(project: Project) -> Iterator[Evidence]:
     for scope in project.functions:
         text = text_of(project, scope)
         if ".exp()" not in text and "exp(" not in text:

@@ -18,7 +18,7 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
-from trainwreck.code.terms import LIKELIHOOD, error_kinds, formula, gaussian_kl, is_entropy
+from trainwreck.code.terms import LIKELIHOOD, calls_in, error_kinds, formula, gaussian_kl
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -170,7 +170,8 @@ def _wrong(project: Project, term: Term, terms: list[Term]) -> str:
     if gaussian_kl(term) and _kl_sign(term) < 0:
         return "the divergence from the prior is maximised"
     policy = any(names_in(t.node, LIKELIHOOD) for t in terms if t is not term)
-    if is_entropy(term) and term.sign > 0 and policy and not error_kinds(project, term):
+    bonus = any(c.name == "entropy" for c in calls_in(term))
+    if bonus and term.sign > 0 and policy and not error_kinds(project, term):
         return "the entropy of the policy is minimised instead of rewarded"
     node = formula(term)
     if isinstance(node, ast.Call) and term.sign > 0:

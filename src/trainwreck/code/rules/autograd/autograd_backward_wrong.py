@@ -1,0 +1,119 @@
+"""The backward of a custom autograd function does not use the gradient that it is given.
+
+What: ``backward(ctx, grad_output)`` returns something that does not depend on ``grad_output``.
+Why it matters: the chain rule is broken: what comes after the function has no influence on the gradient before it.
+When it is fine: where every returned gradient is None, and for a function that is the loss itself by design.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return 2 * x  # expect
+""",
+    """
+from torch.autograd import Function
+class Clip(Function):
+    @staticmethod
+    def forward(ctx, x, bound):
+        ctx.mask = x.abs() < bound
+        return x.clamp(-bound, bound)
+    @staticmethod
+    def backward(ctx, g):
+        return ctx.mask.float(), None  # expect
+""",
+    """
+import torch
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * torch.sigmoid(x)
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        s = torch.sigmoid(x)
+        slope = s * (1 + x * (1 - s))
+        return slope  # expect
+""",
+)
+GOOD = """
+import torch
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        slope = 2 * x
+        return slope * grad_output
+class Reverse(torch.autograd.Function):
+    @staticmethod
+    def backward(ctx, *grads):
+        return tuple(-g for g in grads)
+class Stop(torch.autograd.Function):
+    @staticmethod
+    def backward(ctx, g):
+        return None, None
+class Later(torch.autograd.Function):
+    @staticmethod
+    def backward(ctx, g):
+        return kernel(ctx)
+class Loss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.g = torch.sign(x)
+        return x.abs().sum()
+    @staticmethod
+    def backward(ctx, g):
+        return ctx.g
+"""
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for owner in project.classes:
+        backward = owner.method("backward")
+        if backward is None or not project.is_a(owner, "Function") or not _element_wise(owner.method("forward")):
+            continue
+        params = backward.params
+        args = backward.node.args if isinstance(backward.node, ast.FunctionDef) else None
+        if len(params) != 2 or args is None or args.vararg is not None:
+            continue
+        given = params[1]
+        read = {n.id for n in ast.walk(backward.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        values = [v for v in backward.returns if v is not None and not _nothing(v)]
+        if values and given not in read:
+            place = project.statement(values[-1], backward)
+            yield sighting(__name__, (place, backward), f"what is returned does not depend on {given}")
+
+
+def _nothing(node: ast.expr) -> bool:
+    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    return all(isinstance(p, ast.Constant) and p.value is None for p in parts)
+
+
+def _element_wise(forward: Scope | None) -> bool:
+    """False where the forward reduces to a number (a loss, whose upstream gradient is one) or is out of sight."""
+    if forward is None or not forward.returns:
+        return False
+    text = ast.unparse(forward.node)
+    return not any(f".{name}(" in text for name in ("sum", "mean", "norm"))
