@@ -2,10 +2,10 @@
 
     python tools/bench_overhead.py --work mlp cnn gpt --methods nothing ours ours_every_leaf --threads 1 --pairs 400
 
-Workloads and the other observers are those of the developer corpus (``../shared/bench/overhead``). Each cell alternates a
+Workloads and other observers are those of the developer corpus (``../shared/bench/overhead``). Each cell alternates a
 plain step and an observed one, in changing order, on two equal models. Given are the median of the pairs' ratios of
-process CPU time with its 95% interval (bootstrap over the pairs, 2,000 draws, fixed seed), the ratio of the means, which
-holds the sampled steps and flushes as well, and the ratio of wall time. ``nothing`` is the A/A control.
+process CPU time with its 95% interval (bootstrap over the pairs, 2,000 draws, fixed seed), the ratio of the means (with
+the sampled steps and flushes), and the ratio of wall time. ``nothing`` is the A/A control.
 """
 
 from __future__ import annotations
@@ -148,8 +148,7 @@ def main() -> int:
         print(f"{CORPUS}: the workloads are not here", file=sys.stderr)
         return 2
     if given.cell:
-        import torch
-
+        torch = importlib.import_module("torch")
         sys.path.insert(0, str(CORPUS))
         torch.set_num_threads(given.threads)
         print(json.dumps(cell(given.work[0], given.methods[0], given.pairs, given.seconds)))

@@ -42,5 +42,18 @@ def local_variables(frame: FrameType) -> Iterator[dict[str, Any]]:
 
 
 def asks(code: CodeType) -> bool:
-    """True if the function may hold the dictionary of its own locals."""
-    return not ASKING.isdisjoint(code.co_names)
+    """True if the function may hold the dictionary of its own locals: it calls ``locals()`` or one of its kind."""
+    known = _ASKING.get(id(code))
+    if known is None or known[0] is not code:
+        import dis
+
+        # ``model.eval()`` has the name as well, as an attribute; only a global one is the built-in function.
+        loaded = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        known = code, not ASKING.isdisjoint(loaded)
+        if len(_ASKING) > 500:
+            _ASKING.clear()
+        _ASKING[id(code)] = known
+    return known[1]
+
+
+_ASKING: dict[int, tuple[CodeType, bool]] = {}

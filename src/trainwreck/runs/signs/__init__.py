@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -22,6 +23,9 @@ from trainwreck.runs.signs._whole import whole
 Finder = Callable[[View], Iterator[Evidence]]
 
 WITHOUT_CURVES = ("log", "live", "origin")
+RECORDED = re.compile(r"(frame\d+|objective\d+|modules|attention|copies)/")
+"""Tables of a recording that are no metrics of the user's: their names are variables and modules, not what a curve of
+that name would be. Only the signs of the family ``live`` read them."""
 
 
 @cache
@@ -48,5 +52,12 @@ def _look(view: View) -> list[Evidence]:
         return [item for finder in _finders(False) for item in finder(view)]
     import numpy as np
 
+    inner = {name for name in view.run.series if RECORDED.match(name)}
+    outer = View(replace(view.run, series={n: s for n, s in view.run.series.items() if n not in inner}))
+    outer = outer if inner else view
     with np.errstate(all="ignore"):  # untrusted numbers: what overflows is no sign
-        return [item for finder in _finders(True) for item in finder(view)]
+        return [
+            item
+            for finder in _finders(True)
+            for item in finder(view if finder.__module__.rpartition(".")[2].startswith("live") else outer)
+        ]
