@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from births import PROGRAMS, expected
 from forked import plain, recorded
 
+from trainwreck.engine import diagnose
+
 DIFFERENT = 0.05
 """Share of programs in which another op or line may be named."""
 
@@ -87,6 +89,19 @@ def test_rows_columns_and_the_array_behind_the_batch_are_named(tmp_path: Path) -
 def test_a_healthy_run_leaves_nothing(tmp_path: Path) -> None:
     recorded(PROGRAMS["plain loop, log of zero"].replace("4000", "1"), tmp_path)
     assert not origins(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["masked attention, empty row", "slope of sqrt at zero", "data with NaN in a column"])
+def test_the_diagnosis_stands_on_the_origin(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded(PROGRAMS[name], tmp_path)
+    monkeypatch.chdir(tmp_path)
+    first = diagnose(["rec"], code=["train.py"]).root_causes[0]
+    assert any(e.sign.startswith("origin-") for e in first.evidence)
+    assert first.confidence > 0.9
+    assert first.location is not None
+    assert first.location.path == "train.py"
+    line = 8 if "data" in name else expected(PROGRAMS[name])[0]
+    assert abs(first.location.line - line) <= 2
 
 
 CATEGORICAL = """\

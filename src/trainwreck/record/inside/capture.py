@@ -11,7 +11,7 @@ import os
 import sys
 import time
 import traceback
-from types import FrameType
+import weakref
 from typing import Any
 
 import torch
@@ -47,6 +47,7 @@ class Capture(Probe):
         self._children: dict[int, tuple[float, str]] = {}
         self._steps: set[int] = set()
         self._spikes = 0
+        self._optimizer: weakref.ref[Any] | None = None
         self.budget = int(self.recorder.options.get("capture_bytes", BUDGET))
         self.recorder.on_alarm.append(self.alarm)
 
@@ -55,6 +56,7 @@ class Capture(Probe):
 
     def after_step(self, step: Step) -> None:
         self._random = self._generator.get_state()
+        self._optimizer = weakref.ref(step.optimizer)
 
     def flush(self) -> None:
         for child in list(self._children):
@@ -77,7 +79,8 @@ class Capture(Probe):
         frames = replay.stack(sys._getframe(1))
         facts = {"alarm": alarm.kind, "step": alarm.step, "rank": int(rank), "value": tensors.plain(alarm.value)}
         first = len(self._steps) == 1
-        job = package.Job(folder, facts, frames, alarm.optimizer, self._states(), self.budget, first, self._place())
+        optimizer = alarm.optimizer or (self._optimizer() if self._optimizer is not None else None)
+        job = package.Job(folder, facts, frames, optimizer, self._states(), self.budget, first, self._place())
         if _on_a_device():
             package.write(job, values.Known())
             self.recorder.event("capture", f"trainwreck replay {folder} finds the origin", None, folder=name)
@@ -105,7 +108,9 @@ class Capture(Probe):
         child = os.fork()
         if child:
             self._children[child] = (time.monotonic(), job.folder)
-            self.recorder.event("capture", "the failing step is kept and run again", None, folder=job.folder)
+            self.recorder.event(
+                "capture", "the failing step is kept and run again", None, folder=os.path.basename(job.folder)
+            )
             return
         try:
             isolate.child(os.path.dirname(job.folder), CHILD_SECONDS)
@@ -160,7 +165,9 @@ class Capture(Probe):
             time.sleep(0.01)
         del self._children[child]
         if status:
-            self.recorder.event("replay-failed", "the copy of the training ended early", None, folder=folder)
+            self.recorder.event(
+                "replay-failed", "the copy of the training ended early", None, folder=os.path.basename(folder)
+            )
 
 
 def write_origin(folder: str, origin: dict[str, Any]) -> None:
@@ -179,13 +186,3 @@ def _note(folder: str, problem: BaseException) -> None:
 def _on_a_device() -> bool:
     """Whether memory of a device is in use: a fork can't touch it."""
     return bool(torch.cuda.is_initialized()) or bool(getattr(torch, "xpu", None) and torch.xpu.is_initialized())
-
-
-def frames_of(error: BaseException) -> list[FrameType]:
-    """Frames of a traceback, innermost first."""
-    found = []
-    step = error.__traceback__
-    while step is not None:
-        found.append(step.tb_frame)
-        step = step.tb_next
-    return found[::-1]

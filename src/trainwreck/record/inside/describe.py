@@ -7,7 +7,7 @@ import sysconfig
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import births, data, tensors, values
+from . import births, data, rows, tensors, values
 from .births import decisive
 from .events import Event, Frame, Origin
 
@@ -116,7 +116,20 @@ def _birth(origin: Origin, event: Event, attempt: Attempt) -> dict[str, Any]:
         more["source"] = source
         made = f"{source['call']}" + (f" of {source['module']}" if source["module"] else "")
         text += f"; its argument comes from {made}{_at(source)}"
+    common = _common(event, attempt)
+    if common:
+        more["common"] = common
+        text += f"; in common: {common[0]}"
     return {"kind": kind, "phase": phase, "text": text, **told, **more}
+
+
+def _common(event: Event, attempt: Attempt) -> list[str]:
+    """What the samples in which the value was born have in common, where they are some of the batch."""
+    bad, shape = event.output.get("rows"), event.output.get("shape")
+    if not bad or not shape:
+        return []
+    space = attempt.frame.f_locals
+    return rows.sentences(bad, shape[0], values.variables(dict(space)))
 
 
 def _source(event: Event) -> dict[str, Any] | None:

@@ -105,6 +105,15 @@ def keep_traceback(folder: str, error: BaseException) -> None:
             file.writelines(traceback.format_exception(type(error), error, error.__traceback__))
 
 
+def _keep_variables(folder: str, error: BaseException) -> None:
+    """Write what the variables of the failing frames held; raises nothing."""
+    if "torch" not in sys.modules or isinstance(error, KeyboardInterrupt):
+        return
+    with contextlib.suppress(Exception):
+        step = _recorder.step if _recorder is not None else 0
+        importlib.import_module(".crash", __package__).crash(folder, error, step, os.environ.get("RANK", "0"))
+
+
 def _excepthook(kind: type[BaseException], value: BaseException, trace: types.TracebackType | None) -> None:
     """Print the user's traceback without our frames, and keep a copy beside the recording."""
     with contextlib.suppress(Exception):
@@ -113,6 +122,7 @@ def _excepthook(kind: type[BaseException], value: BaseException, trace: types.Tr
     sys.__excepthook__(kind, value, trace)
     if _folder is not None:
         keep_traceback(_folder, value)
+        _keep_variables(_folder, value)
 
 
 def strip(error: BaseException, seen: set[int] | None = None) -> None:

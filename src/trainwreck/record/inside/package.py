@@ -22,6 +22,7 @@ from .describe import relative
 FORMAT = 1
 MAX_BETWEEN = 6
 """Frames of a framework whose variables are kept: of its loop and its training step, the batch among them."""
+MAX_NUMBERS = 200
 MAX_SOURCES = 12
 MAX_SOURCE_BYTES = 400_000
 PACKAGES = ("torch", "numpy", "transformers", "trl", "peft", "accelerate", "lightning", "datasets", "deepspeed")
@@ -142,11 +143,28 @@ def _device(known: values.Known) -> dict[str, Any]:
 
 
 def _numbers(frame: FrameType) -> dict[str, Any]:
-    """Plain numbers and short texts among the variables of the step."""
-    plain = {
-        k: v for k, v in frame.f_locals.items() if isinstance(v, (int, float, str, bool)) and not k.startswith("__")
-    }
-    return {k: v for k, v in list(plain.items())[:64] if not isinstance(v, str) or len(v) <= 80}
+    """Plain numbers and short texts among the variables of a frame, and among the attributes of its plain objects."""
+    found: dict[str, Any] = {}
+    for name, value in list(frame.f_locals.items()):
+        if name.startswith("__"):
+            continue
+        if _is_plain(value):
+            found[name] = value
+        elif _is_own(type(value)) and isinstance(getattr(value, "__dict__", None), dict):
+            found |= {f"{name}.{k}": v for k, v in list(vars(value).items())[:40] if _is_plain(v)}
+    return dict(list(found.items())[:MAX_NUMBERS])
+
+
+def _is_own(kind: type) -> bool:
+    """Whether a class is the user's: of such objects plain attributes are kept (counters, schedules)."""
+    from .callers import is_users
+
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__ == "__main__" or (isinstance(file, str) and is_users(file))
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) in (int, float, bool) or (type(value) is str and len(value) <= 80)
 
 
 def _optimizer(optimizer: Any) -> dict[str, Any]:

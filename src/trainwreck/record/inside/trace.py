@@ -19,7 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import tensors
+from . import rows, tensors
 from .events import Event, Frame, Origin, trace_back
 from .producers import Producers
 
@@ -156,6 +156,7 @@ class Tracer:
         output = tensors.ranges(first) if detailed else {}
         if detailed:
             output |= _example(args, first) if before is None else {}
+            output |= {"rows": rows.failing(first)}
         frames, node, module, call = self._place() if detailed else ([], None, None, None)
         return Event(
             len(self.events),

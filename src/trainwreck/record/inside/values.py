@@ -51,6 +51,7 @@ class Known:
                     self.held[storage(parameter)] = ("parameter", name)
 
     def _add(self, root: Any) -> None:
+        root = unwrapped(root)
         base = type(root).__name__
         for name, module in root.named_modules():
             self.names.setdefault(id(module), ".".join(filter(None, [base, short(name)])))
@@ -84,6 +85,14 @@ class Known:
                 found.append({"name": name, **tensors.ranges(parameter)})
             seen.add(id(parameter))
         return found
+
+
+def unwrapped(root: Any) -> Any:
+    """The module inside the wrappers of compilation and data parallelism."""
+    inner = {"OptimizedModule": "_orig_mod", "DistributedDataParallel": "module", "DataParallel": "module"}
+    while (name := inner.get(type(root).__name__)) and name in root.__dict__.get("_modules", {}):
+        root = root._modules[name]
+    return root
 
 
 def find_roots() -> list[Any]:
