@@ -36,15 +36,18 @@ class StaticSightings:
         """Where the code decides what the rule of ``sign`` is about, None where it can't say."""
         if self.project is None:
             return None
-        rule = next((r for r in rules() if r.sign == sign), None)
-        if rule is None:
-            return None
+        for rule in rules():
+            if rule.sign == sign and (where := self._place_of(rule, self.project)) is not None:
+                return where
+        return None
+
+    def _place_of(self, rule: Rule, project: Project) -> Where | None:
         fitting = [s for s in self.surfaces if rule.speaks_of(s)]
         for surface in [*fitting, None]:
             for way in (rule.trace if surface is not None else None, rule.locate):
                 if way is None:
                     continue
-                for item in _guarded(rule, way(self.project, surface), []):  # type: ignore[arg-type]
+                for item in _guarded(rule, way(project, surface), []):  # type: ignore[arg-type]
                     return item.where
         return None
 
