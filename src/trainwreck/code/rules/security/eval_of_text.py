@@ -47,7 +47,7 @@ def main(args, model, kind):
     cls = eval(kind)
     return a, b, cls
 """
-OUTSIDE = re.compile(r"^(args|opt|opts|options|FLAGS)\.\w+$|^sys\.argv|^input\(|^request(s)?\.")
+OUTSIDE = re.compile(r"^(args|opt|opts|options|FLAGS)\.\w+$|^sys\.argv|^request(s)?\.")
 MODEL = frozenset(["batch_decode", "decode"])
 
 
