@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint types suite score fuzz golden clean
+.PHONY: soak demo test lint types suite score fuzz golden clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/trainwreck diagnose examples/siamese-nan --fail-on never
@@ -48,3 +48,7 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache demo-report.html
+
+soak:
+	.venv/bin/python tools/soak_recorder.py steps
+	.venv/bin/python tools/soak_recorder.py kills

@@ -6,15 +6,14 @@ the columns one after another as little-endian float64, compressed by zlib. A ce
 the bits ``MISSING_BITS``; other NaNs are values. A block that a kill has torn fails its checksum and is left out; the
 reader goes on at the next ``BLOCK``. ``rank0.jsonl`` holds the head and the events.
 
-The size stays below a cap: when it is reached, older blocks are rewritten at half resolution into a new file, which
-then takes the old one's place.
+The size stays below a cap: when it is reached, older blocks are rewritten at a coarser resolution into a new file,
+which then takes the old one's place.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import struct
 import sys
@@ -132,7 +131,7 @@ class Store:
         return self._events
 
     def _thin(self) -> None:
-        """Rewrite all but the newest quarter at half resolution, into a new file that replaces the old one."""
+        """Rewrite all but the newest quarter at a coarser resolution, into a new file that replaces the old one."""
         if self._file is None:
             return
         path = f"{self.base}.twr"
@@ -140,7 +139,9 @@ class Store:
         try:
             with open(path, "rb") as old, open(f"{path}.new", "wb") as new:
                 new.write(MAGIC)
-                for data in thinning.halved(read_blocks(old), self._size * 3 // 4):
+                until = self._size * 3 // 4
+                stride = thinning.coarser(block_sizes(old), until, self.max_bytes * 3 // 8)
+                for data in thinning.thinned(read_blocks(old), until, stride):
                     new.write(data)
             os.replace(f"{path}.new", path)
         except OSError:
@@ -196,6 +197,16 @@ def read_blocks(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any], list[arra
         position += len(prefix) + header_length + body_length
 
 
-def finite(value: float) -> bool:
-    """True for a number that is neither missing nor NaN nor infinite."""
-    return math.isfinite(value)
+def block_sizes(file: BinaryIO) -> list[tuple[int, int, int]]:
+    """(position, bytes, stride) of every block, without reading the numbers."""
+    found: list[tuple[int, int, int]] = []
+    position = len(MAGIC)
+    while True:
+        file.seek(position)
+        prefix = file.read(len(BLOCK) + PREFIX.size)
+        if len(prefix) < len(BLOCK) + PREFIX.size or not prefix.startswith(BLOCK):
+            return found
+        header_length, body_length, _ = PREFIX.unpack(prefix[len(BLOCK) :])
+        size = len(prefix) + header_length + body_length
+        found.append((position, size, int(json.loads(file.read(header_length))["stride"])))
+        position += size

@@ -1,4 +1,4 @@
-"""Halve the resolution of older blocks: of four rows the extremes of the loss stay, and what is not finite."""
+"""Older blocks at a coarser resolution: of four rows the extremes of the loss stay, and what is not finite."""
 
 from __future__ import annotations
 
@@ -13,34 +13,50 @@ LEADING = ("loss", "grad_norm")
 """Columns whose extremes decide which rows stay, the first that the block has."""
 
 
-def halved(blocks: Iterable[tuple[int, dict[str, Any], list[array[float]]]], until: int) -> Iterator[bytes]:
-    """The blocks as bytes: those before byte ``until`` at half resolution and joined, the rest as they are."""
+def coarser(sizes: list[tuple[int, int, int]], until: int, room: int) -> int:
+    """The stride (a power of two) at which the blocks that begin before byte ``until`` take at most ``room`` bytes.
+
+    ``sizes``: (position, bytes, stride) of every block.
+    """
+    old = [(size, stride) for position, size, stride in sizes if position < until]
+    goal = 2
+    while sum(size * min(stride / goal, 1.0) for size, stride in old) > room and goal < 1 << 40:
+        goal *= 2
+    return goal
+
+
+def thinned(
+    blocks: Iterable[tuple[int, dict[str, Any], list[array[float]]]], until: int, stride: int
+) -> Iterator[bytes]:
+    """The blocks as bytes: those before byte ``until`` at ``stride`` at least, and joined; the rest as they are."""
     from .store import block
 
     waiting: dict[str, tuple[list[str], list[array[float]], int]] = {}
 
     def joined(table: str) -> bytes:
-        names, columns, stride = waiting.pop(table)
-        return block(table, names, columns, stride)
+        names, columns, coarse = waiting.pop(table)
+        return block(table, names, columns, coarse)
 
     for position, facts, columns in blocks:
-        table, names = str(facts["table"]), list(facts["columns"])
+        table, names, mine = str(facts["table"]), list(facts["columns"]), int(facts["stride"])
         if position >= until:
             for name in list(waiting):
                 yield joined(name)
-            yield block(table, names, columns, int(facts["stride"]))
+            yield block(table, names, columns, mine)
             continue
-        keep = kept_rows(names, columns)
-        thin = [array("d", [column[i] for i in keep]) for column in columns]
-        stride = 2 * int(facts["stride"])
+        while mine < stride:
+            keep = kept_rows(names, columns)
+            columns = [array("d", [column[i] for i in keep]) for column in columns]
+            mine *= 2
         held = waiting.get(table)
-        if held is not None and (held[0] != names or len(held[1][0]) + len(keep) > BLOCK_ROWS or held[2] != stride):
+        full = held is not None and len(held[1][0]) + len(columns[0]) > BLOCK_ROWS
+        if held is not None and (held[0] != names or full or held[2] != mine):
             yield joined(table)
             held = None
         if held is None:
-            waiting[table] = (names, thin, stride)
+            waiting[table] = (names, columns, mine)
         else:
-            for old, new in zip(held[1], thin, strict=True):
+            for old, new in zip(held[1], columns, strict=True):
                 old.extend(new)
     for name in list(waiting):
         yield joined(name)
