@@ -50,5 +50,5 @@ clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache demo-report.html
 
 soak:
-	.venv/bin/python tools/soak_recorder.py steps
-	.venv/bin/python tools/soak_recorder.py kills
+	$(BIN)/python tools/soak_recorder.py steps
+	$(BIN)/python tools/soak_recorder.py kills

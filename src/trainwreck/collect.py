@@ -208,7 +208,7 @@ def _add(name: str, plain: Callable[[], BinaryIO], size: int | None, found: Coll
         return  # named twice, as x and ./x, or with its directory
     found.taken.add(name)
     source = Source(name, opener, head, size)
-    recording = head.startswith(RECORDING_MAGIC) and source.basename.endswith(".twr")  # not one that was being rewritten
+    recording = head.startswith(RECORDING_MAGIC) and source.basename.endswith(".twr")  # not one half rewritten
     known = "tfevents" in source.basename or head.startswith(b":W&B") or recording
     if not source.is_binary or known:
         found.sources.append(source)
