@@ -53,7 +53,7 @@ def find(project: Project) -> Iterator[Evidence]:
     for call in sorted(project.calls(*ABSENT, "len"), key=lambda c: (c.scope.module.path, c.line)):
         node = call.receiver if call.name != "len" else (call.node.args[0] if call.node.args else None)
         root = dataset_root(project, node, call.scope) if node is not None else None
-        if root is not None and streamed(project, root):
+        if root is not None and streamed(project, root) and _split(project, root):
             text = f"the data are a stream, which has no {'length' if call.name == 'len' else call.name}"
             yield sighting(__name__, call, text, proof=[root], fix=Fix("take and skip, or streaming=False"))
     for scope in project.scopes:

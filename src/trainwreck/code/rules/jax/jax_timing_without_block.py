@@ -64,10 +64,7 @@ def find(project: Project) -> Iterator[Evidence]:
                 or not _clock(project, node.left, scope)
             ):
                 continue
-            start = _start(project, node.right, scope)
-            if start is None:
-                continue
-            between = [c for c in project.calls_by_scope.get(scope, ()) if start < c.line <= node.lineno]
+            between = _between(project, node, scope)
             run = next((c for c in between if _compiled(project, c, compiled)), None)
             if run is not None and not any(c.name in WAITS for c in between):
                 text = f"{written(run.node.func)} returns before it has run: this is the time to ask for it"
@@ -76,17 +73,27 @@ def find(project: Project) -> Iterator[Evidence]:
                 )
 
 
+NEAR = 4
+"""Statements between the two readings; over more of them a throughput is meant, or something fetches a value."""
+
+
+def _between(project: Project, node: ast.BinOp, scope: Scope) -> list[Call]:
+    """The calls between the two readings of the clock, where both stand in one block close to each other."""
+    bindings = project.lookup(node.right.id, scope) if isinstance(node.right, ast.Name) else []
+    if len(bindings) != 1 or bindings[0].value is None or not _clock(project, bindings[0].value, scope):
+        return []
+    first, last = bindings[0].node, project.statement(node, scope)
+    block = getattr(project.parent(last, scope), "body", [])
+    if first not in block or last not in block or not 1 < block.index(last) - block.index(first) <= NEAR:
+        return []
+    part = block[block.index(first) + 1 : block.index(last) + 1]
+    if any(isinstance(s, ast.Assert | ast.If | ast.For | ast.While) for s in part):
+        return []
+    return [Call(n, scope) for s in part for n in ast.walk(s) if isinstance(n, ast.Call)]
+
+
 def _clock(project: Project, node: ast.expr, scope: Scope) -> bool:
     return isinstance(node, ast.Call) and project.called(Call(node, scope)) in CLOCKS
-
-
-def _start(project: Project, node: ast.expr, scope: Scope) -> int | None:
-    """The line where the first reading was taken."""
-    bindings = project.lookup(node.id, scope) if isinstance(node, ast.Name) else []
-    lines = [
-        b.line for b in bindings if b.value is not None and _clock(project, b.value, scope) and b.line < node.lineno
-    ]
-    return max(lines, default=None)
 
 
 def _compiled(project: Project, call: Call, compiled: set[Scope]) -> bool:

@@ -76,6 +76,8 @@ def find(project: Project) -> Iterator[Evidence]:
         method = owner.method("training_step")
         if method is None or manual(project, owner) is not False or not isinstance(method.node, ast.FunctionDef):
             continue
+        if project.find_method(owner, "training_step_end") is not None:
+            continue
         body = method.node.body
         stub = len(body) <= 2 and not any(isinstance(n, ast.Call) for s in body for n in ast.walk(s))
         raises = any(isinstance(n, ast.Raise) for n in ast.walk(method.node))

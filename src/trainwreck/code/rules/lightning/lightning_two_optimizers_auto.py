@@ -17,7 +17,7 @@ from trainwreck.code.order import OPTIMIZERS
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
-from trainwreck.core.evidence import Evidence
+from trainwreck.core.evidence import Evidence, Severity
 from trainwreck.core.fix import Fix
 
 BAD = (
@@ -70,13 +70,16 @@ def find(project: Project) -> Iterator[Evidence]:
         step = project.find_method(owner, "training_step")
         if method is None or step is None or manual(project, owner) is not False:
             continue
-        if release(project, "lightning", owner.module.path, (2,)) == "no":
-            continue
-        for value in method.returns:
+        since = release(project, "lightning", owner.module.path, (2,))
+        for value in method.returns if since != "no" else ():
             if value is not None and _several(project, value, method):
-                text = "several optimizers, and automatic optimisation takes one"
+                text = "several optimizers, and automatic optimisation takes one" + ("" if since == "yes" else _HEDGE)
                 fix = Fix("self.automatic_optimization = False, and step them in training_step")
-                yield sighting(__name__, (value, method), text, fix=fix)
+                severity: Severity = "critical" if since == "yes" else "warning"
+                yield sighting(__name__, (value, method), text, fix=fix, severity=severity)
+
+
+_HEDGE = " since Lightning 2"
 
 
 def _several(project: Project, node: ast.expr, scope: Scope) -> bool:
