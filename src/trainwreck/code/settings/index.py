@@ -101,6 +101,10 @@ class Settings:
         ending = [p for p in fitting if p == tail or p.endswith("/" + tail) or ("/" + wanted).endswith("/" + p)]
         return ending[0] if len(ending) == 1 else None
 
+    def named(self, base: str) -> Sequence[str]:
+        """The files of the project with this name, whatever their directory."""
+        return self._by_base.get(base, [])
+
     # ------------------------------------------------------------------ commands
     @cached_property
     def scripts(self) -> Sequence[tuple[str, Sequence[Command]]]:
