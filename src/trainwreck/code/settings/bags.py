@@ -171,17 +171,17 @@ def training(project: Project) -> Iterator[Bag]:
 
 def _bags(project: Project) -> Iterator[Bag]:
     settings = of(project)
-    taken: set[str] = set()
+    taken: set[int] = set()
     for launch in settings.launches:
         yield from _launched(project, settings, launch, taken)
     for document in settings.documents:
-        if document.path not in taken:
+        if id(document) not in taken:
             reader = reader_of(document)
             yield Bag(reader, top_values(document), document.path, _owner(document, reader), None, True, document)
     yield from _calls(project)
 
 
-def _launched(project: Project, settings: Settings, launch: Launch, taken: set[str]) -> Iterator[Bag]:
+def _launched(project: Project, settings: Settings, launch: Launch, taken: set[int]) -> Iterator[Bag]:
     reader: Reader = "other"
     owner = ""
     if launch.launcher in ("vllm", "sglang"):
@@ -193,7 +193,7 @@ def _launched(project: Project, settings: Settings, launch: Launch, taken: set[s
     found: dict[str, Setting] = {}
     config = configuration_of(settings, launch)
     if config is not None:
-        taken.add(config.path)
+        taken.add(id(config))
         found.update(top_values(config))
         if reader == "other":
             reader = reader_of(config)

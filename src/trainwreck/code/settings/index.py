@@ -30,6 +30,12 @@ KNOBS = re.compile(
 """Words of configurations of training and serving; files without any are not looked at."""
 KINDS: Sequence[tuple[str, Language]] = (("yaml", "yaml"), ("json", "json"), ("settings-toml", "toml"))
 _SHELL_MAGIC = re.compile(r"^(\s*)pass  # ([!%].*)$|^# ([!%]?.*)$")
+_HERE = re.compile(
+    r"^[ \t]*cat[ \t]*(?:>[ \t]*(?P<before>\S+\.(?:json|ya?ml))[ \t]*)?"
+    r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[ \t]*"
+    r"(?:>[ \t]*(?P<after>\S+\.(?:json|ya?ml))[ \t]*)?\n(?P<body>.*?)^[ \t]*(?P=end)[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
 _DOCKER = re.compile(r"^(?P<word>RUN|CMD|ENTRYPOINT|ENV)\s+(?P<rest>.*)$", re.IGNORECASE)
 
 
@@ -43,8 +49,11 @@ class Settings:
         for kind, language in KINDS:
             for path, text in texts(project, (kind,)):
                 self._texts[path] = (language, text)
+        self._written: dict[str, tuple[str, Language, str]] = {}
+        for path, text in texts(project, ("shell",)):
+            self._here_documents(path, text)
         self._by_base: dict[str, list[str]] = {}
-        for path in [*self._texts, *project.walked]:
+        for path in dict.fromkeys([*self._texts, *project.walked, *self._written]):
             self._by_base.setdefault(path.rsplit("/", 1)[-1], []).append(path)
 
     # ------------------------------------------------------------------ configurations
@@ -62,8 +71,23 @@ class Settings:
             self._documents[path] = self._read(path)
         return self._documents[path]
 
+    def _here_documents(self, path: str, text: str) -> None:
+        """Configurations that a script writes with ``cat > file <<EOF``; lines stay those of the script."""
+        for found in _HERE.finditer(text) if "<<" in text else ():
+            name = (found["after"] or found["before"] or "$").strip("\"'")
+            body = found["body"]
+            if "$" in name or len(body) > MAX_CHARS:
+                continue
+            language: Language = "json" if name.endswith(".json") else "yaml"
+            blank = "\n" * text.count("\n", 0, found.start("body"))
+            self._written[normpath(name)] = (path, language, blank + body)
+
     def _read(self, path: str) -> Document | None:
-        language, text = self._texts.get(path, ("yaml", ""))
+        shown = path
+        if path in self._texts:
+            language, text = self._texts[path]
+        else:
+            shown, language, text = self._written.get(path, (path, "yaml", ""))
         if not text.strip() or len(text) > MAX_CHARS or "{{" in text or "{%" in text:
             return None
         if language == "yaml":
@@ -73,13 +97,14 @@ class Settings:
         else:
             from trainwreck.code.settings.toml_file import read_toml as read
         root = read(text.replace("\r\n", "\n").replace("\r", "\n"))
-        return document(path, language, root) if root is not None and root.kind == "mapping" else None
+        return document(shown, language, root) if root is not None and root.kind == "mapping" else None
 
     @cached_property
     def documents(self) -> Sequence[Document]:
         """The configurations that speak of training or serving."""
         found = []
-        for path, (_, text) in self._texts.items():
+        every = [(p, t) for p, (_, t) in self._texts.items()] + [(p, t) for p, (_, _, t) in self._written.items()]
+        for path, text in every:
             if KNOBS.search(text[:MAX_CHARS]) and (read := self.document(path)) is not None:
                 found.append(read)
         return found

@@ -182,11 +182,11 @@ def find(project: Project) -> Iterator[Evidence]:
         else:
             yield from _commands(launch)
     yield from _expanded(project)
-    seen: set[str] = set()
+    seen: set[int] = set()
     for bag in bags(project):
-        if bag.document is None or bag.document.path in seen:
+        if bag.document is None or id(bag.document) in seen:
             continue
-        seen.add(bag.document.path)
+        seen.add(id(bag.document))
         if bag.reader in ("deepspeed", "accelerate"):
             yield from _tree(bag.document, bag.reader)
         elif bag.reader in ("trainer", "llamafactory"):

@@ -99,6 +99,18 @@ args = TrainingArguments(
     },
 )
 """,
+    """
+#--- job.sh
+cat > ds.json <<EOF
+{
+  "train_batch_size": 64, // # expect
+  "train_micro_batch_size_per_gpu": 4,
+  "gradient_accumulation_steps": 4,
+  "zero_optimization": {"stage": 2}
+}
+EOF
+deepspeed --num_gpus 2 train.py --deepspeed ds.json
+""",
 )
 GOOD = (
     """
@@ -158,17 +170,17 @@ OTHER_PRECISION = {("fp16", "enabled"): "bf16", ("bf16", "enabled"): "fp16"}
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    used: set[str] = set()
+    used: set[int] = set()
     for start in starts(project):
         if start.deepspeed is not None:
-            used.add(start.deepspeed.path)
+            used.add(id(start.deepspeed))
             yield from _arithmetic(start.deepspeed, start.world)
             if start.bag.reader == "trainer":
                 yield from _compared(start, start.deepspeed)
     for bag in bags(project):
         if bag.reader == "deepspeed" and bag.document is not None:
             yield from _precision(bag.document)
-            if bag.path not in used:
+            if id(bag.document) not in used:
                 yield from _arithmetic(bag.document, None)
 
 
