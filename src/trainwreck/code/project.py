@@ -36,6 +36,7 @@ class Project:
                 self.problems.append(Problem(path, "is nested too deeply to be analysed"))
         self._nodes: dict[Scope, dict[type[ast.AST], list[ast.AST]]] = {}
         self._classes: dict[ast.AST, Scope | None] = {}
+        self._bound: dict[Binding, Scope | None] = {}
         self._deep = 0
         self._callers: dict[Scope, list[Call]] = {}
         self.memo: dict[str, Any] = {}
@@ -289,6 +290,12 @@ class Project:
     def class_of_binding(self, binding: Binding, depth: int = 0) -> Scope | None:
         if depth > MAX_DEPTH:
             return None
+        if binding not in self._bound:
+            self._bound[binding] = None
+            self._bound[binding] = self._class_of_binding(binding, depth)
+        return self._bound[binding]
+
+    def _class_of_binding(self, binding: Binding, depth: int) -> Scope | None:
         if binding.kind == "param":
             annotation = self._annotation(binding)
             if annotation is not None:

@@ -27,7 +27,7 @@ from trainwreck.code.shapes.joins import CREATES, created, multiplied, stacked
 from trainwreck.code.shapes.layers import applied
 from trainwreck.code.shapes.losses import LOSSES, checked
 from trainwreck.code.shapes.patterns import matched
-from trainwreck.code.shapes.reading import MAX_DEPTH, MAX_STEPS, Frame, Spent, Statements, arithmetic, compared
+from trainwreck.code.shapes.reading import MAX_DEPTH, MAX_STEPS, Frame, Spent, Statements, arithmetic, compared, left
 from trainwreck.code.values import values
 
 SELF_LIKE = ("to", "cuda", "cpu", "half", "float", "double", "bfloat16", "train", "eval", "requires_grad_", "compile")
@@ -39,6 +39,7 @@ class Reading(Statements):
 
     def __init__(self, project: Project) -> None:
         self.project, self.found, self.steps = project, [], 0
+        self.total: list[int] = left(project)
         self._globals: dict[int, Value] = {}
         self._running: list[Scope] = []
 
@@ -47,7 +48,8 @@ class Reading(Statements):
 
     def value(self, node: ast.expr, frame: Frame) -> Value:
         self.steps += 1
-        if self.steps > MAX_STEPS:
+        self.total[0] -= 1
+        if self.steps > MAX_STEPS or self.total[0] < 0:
             raise Spent
         match node:
             case ast.Constant():
