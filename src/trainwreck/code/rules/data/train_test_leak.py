@@ -1,8 +1,9 @@
 """The rows that are held out are also trained on.
 
-What: the training set is the whole table although validation rows are sliced from the same table.
+What: the training set is the whole table although validation rows are sliced from the same table; a training loop or
+``fit`` runs over the test data; a trainer evaluates on its training set, or a validation score is measured there.
 Why it matters: validation measures memory, not generalisation.
-When it is fine: for a final fit after the choice was made.
+When it is fine: for a final fit after the choice was made; adaptation at test time.
 """
 
 from __future__ import annotations
@@ -12,10 +13,16 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
+from trainwreck.code.facts import HELD as HELD_NAMES
+from trainwreck.code.facts import TEST as TEST_NAMES
+from trainwreck.code.facts import TRAIN as TRAIN_NAMES
+from trainwreck.code.facts import made, names_in
+from trainwreck.code.order import training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.rules.evaluation.metric_mismatch_task import CLASSIFIERS, REGRESSORS
 from trainwreck.code.scopes import Binding, Scope
-from trainwreck.code.seek import assigned_name
+from trainwreck.code.seek import TRAINERS, assigned_name
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -31,8 +38,54 @@ def main(x, y):
     x_val, y_val = x[:n_val], y[:n_val]
     return x_train, x_val
 """,
+    """
+import torch
+def run(model, opt, train_loader, test_loader):
+    for x, y in test_loader:  # expect
+        opt.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        opt.step()
+""",
+    """
+from sklearn.ensemble import RandomForestClassifier
+clf = RandomForestClassifier()
+clf.fit(X_test, y_test)  # expect
+print(clf.score(X_test, y_test))
+""",
+    """
+from transformers import Trainer
+def main(model, args, ds):
+    train_set = ds["train"]
+    return Trainer(model, args, train_dataset=train_set, eval_dataset=train_set)  # expect
+""",
+    """
+def main(model, train_loader, val_loader, evaluate, epochs):
+    for epoch in range(epochs):
+        val_acc = evaluate(model, train_loader)  # expect
+        print(val_acc)
+""",
 )
 GOOD = """
+import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.manifold import TSNE
+from transformers import Trainer
+def other(model, args, ds, opt, train_loader, test_loader, evaluate, X_train, X_test, y_train):
+    Trainer(model, args, train_dataset=ds["train"], eval_dataset=ds["validation"])
+    RandomForestClassifier().fit(X_train, y_train)
+    TSNE().fit_transform(X_test)
+    train_acc = evaluate(model, train_loader)
+    test_acc = evaluate(model, test_loader)
+    val_acc = evaluate(model, train_loader, test_loader)
+    for x in train_loader:
+        model(x).sum().backward()
+        opt.step()
+        opt.zero_grad()
+def adapt_at_test_time(model, opt, test_loader):
+    for x in test_loader:
+        model(x).entropy().mean().backward()
+        opt.step()
+        opt.zero_grad()
 def main(x, y):
     n_val = 100
     x_train, y_train = x[n_val:], y[n_val:]
@@ -43,9 +96,57 @@ TRAIN = re.compile(r"(^|_)(tr|train|training|fit)(_|$)|^train", re.IGNORECASE)
 HELD = re.compile(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|$)", re.IGNORECASE)
 
 
+ADAPTS = re.compile(r"adapt|tta|attack|adversar|invert|latent|finetune_on|online|prequential", re.IGNORECASE)
+"""Functions that learn from test inputs on purpose."""
+MEASURES = re.compile(
+    r"^(evaluate|validate|test|eval|score|run_eval|evaluation|compute_accuracy|accuracy)", re.IGNORECASE
+)
+
+
 def find(project: Project) -> Iterator[Evidence]:
     yield from _same_split(project)
     yield from _sliced(project)
+    yield from _trained_on_test(project)
+    yield from _evaluated_on_train(project)
+
+
+def _trained_on_test(project: Project) -> Iterator[Evidence]:
+    """A training loop over the test loader, or an estimator that is fitted to the test rows."""
+    for step in training_steps(project):
+        loop = step.loop
+        if not isinstance(loop, ast.For) or not step.steps or ADAPTS.search(step.scope.name):
+            continue
+        if names_in(loop.iter, TEST_NAMES) and not names_in(loop.iter, TRAIN_NAMES):
+            text = f"the model is trained on {written(loop.iter)[:40]}"
+            yield sighting(__name__, (loop, step.scope), text, proof=step.backward[:1])
+    for call in project.calls("fit"):
+        if not call.node.args or call.receiver is None or not isinstance(call.node.args[0], ast.Name | ast.Attribute):
+            continue
+        data = call.node.args[0]
+        makers = made(project, call.receiver, call.scope)
+        learns = any(REGRESSORS.search(c.name) or CLASSIFIERS.search(c.name) for c in makers)
+        if learns and names_in(data, TEST_NAMES) and not names_in(data, TRAIN_NAMES):
+            yield sighting(__name__, call, f"the model is fitted to {written(data)}", proof=makers[:1])
+
+
+def _evaluated_on_train(project: Project) -> Iterator[Evidence]:
+    """A trainer with one set for both, or a score that is called validation and measured on the training loader."""
+    for call in project.calls(*TRAINERS):
+        train, held = call.argument("train_dataset"), call.argument("eval_dataset")
+        if train is None or held is None or isinstance(train, ast.Constant):
+            continue
+        if written(train) == written(held):
+            yield sighting(__name__, call, f"{written(held)[:40]} is the training set and the evaluation set")
+    for walked in project.walked.values():
+        for node, scope in walked.calls:
+            call = Call(node, scope)
+            if not MEASURES.search(call.name) or not any(isinstance(a, ast.Name | ast.Attribute) for a in node.args):
+                continue
+            name = assigned_name(project, call)
+            given = [a for a in node.args if isinstance(a, ast.Name | ast.Attribute)]
+            on_train = any(names_in(a, TRAIN_NAMES) for a in given) and not any(names_in(a, HELD_NAMES) for a in given)
+            if on_train and HELD.search(name) and not TRAIN.search(name):
+                yield sighting(__name__, call, f"{name} is measured on the training data")
 
 
 def _same_split(project: Project) -> Iterator[Evidence]:

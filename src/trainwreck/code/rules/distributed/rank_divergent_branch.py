@@ -44,8 +44,24 @@ class Trainer:
             out = [None] * 2
             distributed.all_gather_object(out, self.stats)  # expect
 """,
+    """
+import torch.distributed as dist
+def finish(model, rank):
+    if rank != 0:
+        return
+    write(model)
+    dist.barrier()  # expect
+""",
 )
 GOOD = """
+import torch.distributed as distance
+def finish_all(model, rank, world_size):
+    if world_size == 1:
+        return
+    distance.barrier()
+    if rank != 0:
+        return
+    write(model)
 import torch.distributed as dist
 def save(model, rank, group):
     if rank == 0:
@@ -95,6 +111,10 @@ def find(project: Project) -> Iterator[Evidence]:
     for call in project.calls(*sorted(COLLECTIVES)):
         if not project.called(call).startswith("torch.distributed") or call.argument("group") is not None:
             continue
+        gone = _left_before(project, call)
+        if gone is not None:
+            yield sighting(__name__, call, f"the ranks that returned before never call {call.name}", proof=[gone])
+            continue
         for above in project.ancestors(call.node, call.scope):
             if isinstance(above, FunctionNode):
                 break
@@ -129,3 +149,21 @@ def _elsewhere(project: Project, call: Call, branch: ast.If) -> bool:
         ):
             return True
     return False
+
+
+def _left_before(project: Project, call: Call) -> tuple[str, int, str] | None:
+    """An ``if rank != 0: return`` that stands before ``call`` in its block, without a partner in it."""
+    statement = project.statement(call.node, call.scope)
+    above = project.parent(statement, call.scope)
+    if not isinstance(above, FunctionNode):
+        return None
+    for node in above.body:
+        if node is statement:
+            return None
+        leaves = isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Return)
+        if not isinstance(node, ast.If) or not leaves or not RANK.search(written(node.test)):
+            continue
+        partner = any(isinstance(n, ast.Call) and last_name(n.func) == call.name for n in ast.walk(node))
+        if "world" not in written(node.test) and not partner:
+            return call.scope.module.path, node.lineno, f"if {written(node.test)[:60]}: return"
+    return None

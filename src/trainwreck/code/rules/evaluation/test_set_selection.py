@@ -1,6 +1,7 @@
-"""The best model is chosen on the test set.
+"""The best model, threshold or setting is chosen on the test set.
 
-What: the value that decides which weights are kept comes from a function or loop over the test data.
+What: the value that decides which weights, threshold or setting are kept is measured on the test data; or a search
+over settings is fitted to it.
 Why it matters: the test set takes part in the training: the reported figure is too good.
 When it is fine: where the name is wrong and it is a validation set.
 """
@@ -8,13 +9,17 @@ When it is fine: where the name is wrong and it is a validation set.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import written
 from trainwreck.code.facts import (
     TEST,
+    TRAIN,
     in_loop,
     later,
+    made,
+    names,
     names_in,
 )
 from trainwreck.code.project import Project
@@ -45,6 +50,27 @@ class Runner:
             if test_acc > best_acc:  # expect
                 best_acc, best_state = test_acc, copy.deepcopy(self.model.state_dict())
 """,
+    """
+import numpy as np
+from sklearn.metrics import f1_score
+def tune(probs, y_test):
+    best, best_t = 0, 0.5
+    for t in np.linspace(0.1, 0.9, 17):
+        score = f1_score(y_test, probs > t)
+        if score > best:  # expect
+            best, best_t = score, t
+    return best_t
+""",
+    """
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+search = GridSearchCV(SVC(), {"C": [1, 10]})
+search.fit(X_test, y_test)  # expect
+""",
+    """
+def pick(train, evaluate, train_loader, test_loader):
+    return max([0.1, 0.01], key=lambda lr: evaluate(train(lr, train_loader), test_loader))  # expect
+""",
 )
 GOOD = """
 import torch
@@ -59,11 +85,24 @@ def fit(model, train, evaluate, train_loader, val_loader, test_loader, epochs):
     test_acc = evaluate(model, test_loader)
     if test_acc > 0.9:
         print("good")
+def tune(probs, y_val, f1_score, search, X_train, y_train, X_test):
+    best, best_t = 0, 0.5
+    for t in (0.3, 0.5):
+        score = f1_score(y_val, probs > t)
+        if score > best:
+            best, best_t = score, t
+    search.fit(X_train, y_train)
+    longest = max(X_test, key=lambda row: len(row))
+    return best_t, longest
 """
 KEEPS = ("save", "state_dict", "deepcopy")
 
 
+EPOCHS = re.compile(r"epoch|step|iter|batch|round")
+
+
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _searched(project)
     for walked in project.walked.values():
         for scope in walked.scopes:
             for node in project.within(scope, ast.If):
@@ -84,8 +123,9 @@ def find(project: Project) -> Iterator[Evidence]:
                 ):
                     continue
                 body = " ".join(written(s) for s in node.body)
-                if any(w in body for w in KEEPS) and (origin := _on_test(project, value, scope, node)) is not None:
-                    text = f"{written(value)} is measured on the test data, and decides here which weights are kept"
+                kept = any(w in body for w in KEEPS) or _keeps_setting(project, node, scope)
+                if kept and (origin := _on_test(project, value, scope, node)) is not None:
+                    text = f"{written(value)} is measured on the test data, and decides here what is kept"
                     yield sighting(__name__, (node, scope), text, proof=[origin])
 
 
@@ -101,3 +141,34 @@ def _on_test(project: Project, value: ast.expr, scope: Scope, place: ast.AST) ->
     if any(names_in(a, TEST) for a in args if isinstance(a, ast.Name | ast.Attribute)):
         return scope.module.path, last.line, written(last.value)[:80]
     return None
+
+
+def _keeps_setting(project: Project, node: ast.If, scope: Scope) -> bool:
+    """True if what is kept is the value that the loop tries: a threshold, a rate, a model."""
+    loop = in_loop(project, node, scope)
+    if not isinstance(loop, ast.For) or names_in(loop.target, EPOCHS):
+        return False
+    tried = names(loop.target)
+    return any(isinstance(s, ast.Assign) and names(s.value) & tried for s in node.body)
+
+
+def _searched(project: Project) -> Iterator[Evidence]:
+    """``GridSearchCV(...).fit(X_test)``, and ``max(settings, key=lambda s: evaluate(..., test_loader))``."""
+    for call in project.calls("fit"):
+        if call.receiver is None or not call.node.args or not names_in(call.node.args[0], TEST):
+            continue
+        makers = [c for c in made(project, call.receiver, call.scope) if c.name.endswith("SearchCV")]
+        if makers and not names_in(call.node.args[0], TRAIN):
+            yield sighting(
+                __name__, call, "the search for the best setting is fitted to the test data", proof=makers[:1]
+            )
+    for call in project.calls("max", "min"):
+        key = call.argument("key")
+        if not isinstance(key, ast.Lambda):
+            continue
+        for inner in ast.walk(key.body):
+            if isinstance(inner, ast.Call) and any(
+                names_in(a, TEST) for a in inner.args if isinstance(a, ast.Name | ast.Attribute)
+            ):
+                yield sighting(__name__, call, "the setting is chosen by its score on the test data")
+                break
