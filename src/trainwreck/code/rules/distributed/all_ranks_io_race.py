@@ -78,9 +78,9 @@ def find(project: Project) -> Iterator[Evidence]:
     for call in project.calls("save"):
         if project.called(call) != "torch.save" or guarded(project, call.node, call.scope, RANK):
             continue
-        if not any(s.scope is call.scope for s in training_steps(project)) or "rank" in written(call.node):
+        if not any(s.scope is call.scope for s in training_steps(project)) or "rank" in written(call.node).lower():
             continue
-        if "rank" in _before(project, call):
+        if "rank" in _before(project, call).lower():
             continue
         yield sighting(
             __name__,

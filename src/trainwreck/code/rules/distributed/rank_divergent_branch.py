@@ -103,7 +103,8 @@ COLLECTIVES = frozenset(
 )
 RANK = re.compile(
     r"(^|[\w.]*_|\.)rank(\(\))? (==|!=|>) 0|is_main|is_master|"
-    r"is_master|is_rank_zero|is_local_main|get_rank\(\) == 0|not [\w.]*rank\b"
+    r"is_master|is_rank_zero|is_local_main|get_rank\(\) == 0|not [\w.]*rank\b",
+    re.IGNORECASE,
 )
 
 
