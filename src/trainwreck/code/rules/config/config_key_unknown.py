@@ -59,6 +59,7 @@ torchrun --nproc_per_node 2 sft.py --corpus y --per_device_train_batch_size 4 \\
   "train_micro_batch_size_per_gpu": 4,
   "gradient_acumulation_steps": 8, // # expect
   "zero_optimization": {"stage": 2, "overlap_com": true}, // # expect
+  "gradient_clip": 1.0, // # expect
   "bf16": {"enabled": true}
 }
 """,
@@ -170,6 +171,10 @@ num_train_epochs: 3
 dataset_path: data/x
 """,
 )
+
+
+SHORTEST = 8
+"""Letters from which the beginning of a known key counts as that key cut short."""
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -287,7 +292,8 @@ def _tree(document: Document, reader: str) -> Iterator[Evidence]:
             name = keys[depth - 1]
             if names is None or name in names:
                 continue
-            meant = close(name, names)
+            longer = [n for n in names if n.startswith(name)] if len(name) >= SHORTEST else []
+            meant = close(name, names) or (longer[0] if len(longer) == 1 else "")
             key = document.key(*keys[:depth])
             if meant and key is not None and not document.has(*section, meant):
                 place = Place(document.path, key.line, key.column, key.column + len(name))
