@@ -135,6 +135,17 @@ def repeated(project: Project, scope: Scope, node: ast.AST, depth: int = 0) -> b
     return any(repeated(project, c.scope, c.node, depth + 1) for c in project.callers(scope))
 
 
+def on_training_path(project: Project, scope: Scope, depth: int = 0) -> bool:
+    """True for a function that runs backward, the forward of a network, and what these call."""
+    if scope.name == "forward" and scope.owner is not None:
+        return True
+    if any(c.name == "backward" for c in project.calls_by_scope.get(scope, ())):
+        return True
+    if scope.kind != "function" or depth > 3 or scope.name.startswith(("eval", "valid", "test", "plot")):
+        return False
+    return any(on_training_path(project, c.scope, depth + 1) for c in project.callers(scope))
+
+
 def iterates_data(loop: Loop) -> bool:
     """False for loops over epochs (``for epoch in range``) that hold an inner loop."""
     return not any(isinstance(n, Loop) for child in ast.iter_child_nodes(loop) for n in ast.walk(child))

@@ -109,6 +109,8 @@ def error_kinds(project: Project, term: Term) -> set[str]:
         match node:
             case ast.Call(func=ast.Attribute(value=inner, attr="sum" | "mean")) if not _module(inner):
                 node = inner
+            case ast.Call(func=ast.Attribute(value=ast.BinOp(op=ast.Sub()), attr="pow" | "square")):
+                return {"mse"}
             case ast.Call():
                 call = Call(node, term.scope)
                 return loss_kind(project, call) & ERRORS if is_loss(project, call) else set()

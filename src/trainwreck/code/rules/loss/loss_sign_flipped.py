@@ -18,6 +18,7 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
+from trainwreck.code.seek import is_loss
 from trainwreck.code.terms import LIKELIHOOD, calls_in, error_kinds, formula, gaussian_kl
 from trainwreck.core.evidence import Evidence
 
@@ -165,7 +166,8 @@ def find(project: Project) -> Iterator[Evidence]:
 
 def _wrong(project: Project, term: Term, terms: list[Term]) -> str:
     """Why the sign of the term is wrong, empty where it is not or nothing is known."""
-    if error_kinds(project, term) & KINDS and term.sign < 0:
+    called = any(is_loss(project, c) for c in calls_in(term))  # a difference of two squares may be a margin
+    if called and error_kinds(project, term) & KINDS and term.sign < 0:
         return "the negative of the error is minimised"
     if gaussian_kl(term) and _kl_sign(term) < 0:
         return "the divergence from the prior is maximised"

@@ -10,9 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.order import (
-    under_no_grad,
-)
+from trainwreck.code.order import on_training_path, under_no_grad
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -38,6 +36,17 @@ class Norm(torch.nn.Module):
         d = x.pow(2).sum(-1)
         return torch.where(d > 1e-6, d.sqrt(), 0.0)  # expect
 """,
+    """
+import torch
+def safe_log(x):
+    return torch.where(x > 0, torch.log(x), torch.zeros_like(x))  # expect
+def train(net, loader, opt):
+    for x, y in loader:
+        loss = safe_log(net(x)).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
 )
 GOOD = """
 import torch
@@ -59,7 +68,7 @@ def find(project: Project) -> Iterator[Evidence]:
         args = call.node.args
         if project.called(call) != "torch.where" or len(args) != 3 or not isinstance(args[0], ast.Compare):
             continue
-        inside_network = call.scope.name == "forward" and call.scope.owner is not None
+        inside_network = on_training_path(project, call.scope)
         if (
             not (inside_network or "loss" in call.scope.name.lower())
             or under_no_grad(project, call.node, call.scope) is not None

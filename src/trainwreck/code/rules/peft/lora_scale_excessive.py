@@ -7,22 +7,38 @@ When it is fine: ratios of 0.5 to 4, or with ``use_rslora``.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from trainwreck.code.bounds import origin
+from trainwreck.code.calls import written
+from trainwreck.code.phases import ADAPTER
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
-from trainwreck.code.seek import keyword_place
+from trainwreck.code.seek import keyword_place, modules
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 from peft import LoraConfig
 config = LoraConfig(
     r=4,
     lora_alpha=2048,  # expect
 )
-"""
+""",
+    """
+import torch
+from torch import nn
+class LoRALinear(nn.Module):
+    def __init__(self, base, r=4, alpha=4096):  # expect
+        super().__init__()
+        self.base = base
+        self.A, self.B = nn.Parameter(torch.randn(r, 8)), nn.Parameter(torch.zeros(8, r))
+        self.scale = alpha / r
+""",
+)
 GOOD = """
 from peft import LoraConfig
 config = LoraConfig(r=8, lora_alpha=32)
@@ -39,6 +55,24 @@ def find(project: Project) -> Iterator[Evidence]:
         place = keyword_place(call, "lora_alpha")
         if rank and alpha is not None and place is not None and alpha / rank >= EXCESSIVE:
             yield sighting(__name__, place, f"lora_alpha / r is {alpha / rank:g}")
+    yield from _by_hand(project)
+
+
+def _by_hand(project: Project) -> Iterator[Evidence]:
+    """``self.scale = alpha / r`` of an adapter of the program."""
+    for owner in modules(project):
+        if not ADAPTER.search(owner.name):
+            continue
+        for bindings in owner.attributes.values():
+            for binding in bindings:
+                value = binding.value
+                if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Div):
+                    continue
+                alpha, rank = number(project, value.left, binding.scope), number(project, value.right, binding.scope)
+                named = "alpha" in written(value.left).lower()
+                if named and alpha is not None and rank and alpha / rank >= EXCESSIVE:
+                    place = origin(project, value.left, binding.scope)
+                    yield sighting(__name__, place, f"alpha / r is {alpha / rank:g}", proof=[])
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

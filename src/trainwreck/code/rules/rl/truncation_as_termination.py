@@ -66,10 +66,9 @@ def find(project: Project) -> Iterator[Evidence]:
                 if not isinstance(node.op, ast.Add):
                     continue
                 for name, source_ in ended.items():
-                    if (
-                        re.search(rf"\(1(\.0)? - {name}\)|\(not {name}\)", written(node.right))
-                        and "gamma" in written(node.right).lower() + ""
-                    ):
+                    if re.search(
+                        rf"\(1(\.0)? - ((float|int)\()?{name}\b|\(not {name}\)", written(node.right)
+                    ) and re.search(r"gamma|discount|0\.9\d*", written(node.right).lower()):
                         text = f"{name} holds the time limit too, and cuts the future off here"
                         yield sighting(
                             __name__, (node, scope), text, proof=[(scope.module.path, source_.lineno, written(source_))]

@@ -71,7 +71,9 @@ def find(project: Project) -> Iterator[Evidence]:
         if unpacked is None or sorted(unpacked[0]) != sorted(wanted) or unpacked[0] == wanted:
             continue
         names_, node = unpacked
-        if any(later(b.node, node) and not later(b.node, call.node) for b in project.lookup(base.id, call.scope)):
+        own = project.statement(call.node, call.scope)
+        bound = [b.node for b in project.lookup(base.id, call.scope) if b.node is not own]
+        if any(later(b, node) and not later(b, call.node) for b in bound):
             continue
         if any(len([b for b in project.lookup(n, call.scope) if b.scope is call.scope]) != 1 for n in wanted):
             continue

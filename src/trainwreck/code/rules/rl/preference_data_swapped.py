@@ -1,0 +1,131 @@
+"""The preference loss prefers the rejected answer.
+
+What: a hand-written preference loss (DPO, Bradley-Terry) takes ``-logsigmoid(rejected - chosen)``, or gives the
+rejected batch where the chosen one belongs.
+Why it matters: the model learns to give the worse answers; accuracy of the pairs falls below one half.
+When it is fine: where both the difference and the sign are turned round.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import last_name, written
+from trainwreck.code.objective import Term, objectives
+from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
+from trainwreck.core.evidence import Evidence
+
+BAD = (
+    """
+import torch.nn.functional as F
+def dpo(pi_chosen, pi_rejected, ref_chosen, ref_rejected, beta=0.1):
+    margin = (pi_rejected - ref_rejected) - (pi_chosen - ref_chosen)  # expect
+    return -F.logsigmoid(beta * margin).mean()
+def train(batch, opt, a, b, c, d):
+    loss = dpo(a, b, c, d)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    """
+import torch.nn.functional as F
+def train(reward_model, loader, opt):
+    for chosen, rejected in loader:
+        r_chosen, r_rejected = reward_model(chosen), reward_model(rejected)
+        loss = -F.logsigmoid(r_rejected - r_chosen).mean()  # expect
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    """
+import torch
+import torch.nn.functional as F
+class Trainer:
+    def step(self, win, lose):
+        diff = self.score(lose) - self.score(win)  # expect
+        loss = F.softplus(-diff).mean()
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+""",
+)
+GOOD = """
+import torch.nn.functional as F
+def dpo(pi_chosen, pi_rejected, ref_chosen, ref_rejected, beta=0.1):
+    margin = (pi_chosen - ref_chosen) - (pi_rejected - ref_rejected)
+    return -F.logsigmoid(beta * margin).mean()
+def train(reward_model, loader, opt, a, b, c, d):
+    for chosen, rejected in loader:
+        r_chosen, r_rejected = reward_model(chosen), reward_model(rejected)
+        loss = -F.logsigmoid(r_chosen - r_rejected).mean() + F.softplus(r_rejected - r_chosen).mean()
+        loss = loss + dpo(a, b, c, d)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+"""
+BETTER = re.compile(r"chosen|prefer|\bwin|_win|(^|_)w(_|$)|better|accepted|positive", re.IGNORECASE)
+WORSE = re.compile(r"reject|\blose|_lose|loser|(^|_)l(_|$)|worse|dispref|negative", re.IGNORECASE)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    for call, terms in objectives(project):
+        for term in terms:
+            found = _difference(project, term)
+            if found is not None:
+                text = "the rejected answer is preferred: the two sides of the difference are swapped"
+                yield sighting(__name__, found, text, proof=[call])
+
+
+def _difference(project: Project, term: Term) -> tuple[ast.AST, Scope] | None:
+    """The difference of the wrong direction inside ``logsigmoid`` or ``softplus``."""
+    for node in ast.walk(term.node):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        name = last_name(node.func)
+        sign = term.sign if name == "softplus" else -term.sign if name in ("logsigmoid", "log") else 0
+        inner: ast.expr = node.args[0]
+        if name == "log":
+            if not isinstance(inner, ast.Call) or last_name(inner.func) != "sigmoid" or not inner.args:
+                continue
+            inner = inner.args[0]
+        if sign:
+            found = _direction(project, inner, term.scope, -sign if name == "softplus" else sign, 0)
+            if found is not None:
+                return found
+    return None
+
+
+def _direction(project: Project, node: ast.expr, scope: Scope, sign: int, depth: int) -> tuple[ast.AST, Scope] | None:
+    """The difference where the objective wants the worse side higher. ``sign``: +1 where the value is to grow."""
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return _direction(project, inner, scope, -sign, depth)
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return _direction(project, right, scope, sign, depth) or _direction(project, left, scope, sign, depth)
+        case ast.BinOp(op=ast.Sub(), left=left, right=right):
+            one, other = _side(project, left, scope), _side(project, right, scope)
+            if one and other and one != other and (one == "better") != (sign > 0):
+                return project.statement(node, scope), scope
+        case ast.Name(id=name) if depth < 4:
+            found = [b for b in scope.bindings.get(name, ()) if b.kind == "assign" and not b.path]
+            if len(found) == 1 and found[0].value is not None:
+                return _direction(project, found[0].value, scope, sign, depth + 1)
+    return None
+
+
+def _side(project: Project, node: ast.expr, scope: Scope) -> str:
+    """``better`` or ``worse`` by the names in the expression."""
+    names = [
+        n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)
+    ]
+    good, bad = any(BETTER.search(n) for n in names), any(WORSE.search(n) for n in names)
+    if good == bad and isinstance(node, ast.Name):
+        for binding in scope.bindings.get(node.id, ()):
+            if binding.value is not None and binding.kind == "assign":
+                text = written(binding.value)
+                good, bad = bool(BETTER.search(text)), bool(WORSE.search(text))
+    return "better" if good and not bad else "worse" if bad and not good else ""
