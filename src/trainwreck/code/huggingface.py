@@ -24,6 +24,7 @@ TRAINERS = re.compile(
 MODELS = re.compile(
     r"(AutoModel\w*|AutoPeftModel\w*|[A-Z]\w*(For[A-Z]\w+|LMHeadModel|Model))\.(from_pretrained|from_config)"
 )
+BUILT = re.compile(r"(?!Auto|DataCollator)[A-Z]\w*(For[A-Z]\w+|LMHeadModel)")
 TOKENIZERS = re.compile(r"(\w*Tokenizer(Fast)?|\w*Processor)\.from_pretrained")
 
 
@@ -36,9 +37,16 @@ def loads(project: Project, pattern: re.Pattern[str]) -> Iterator[Call]:
 
 
 def model_loads(project: Project) -> list[Call]:
-    """Calls that load a model."""
+    """Calls that load a model, or build one from a configuration."""
     if "model loads" not in project.memo:
-        project.memo["model loads"] = list(loads(project, MODELS))
+        built = [
+            call
+            for name, calls in project.calls_by_name.items()
+            if BUILT.fullmatch(name)
+            for call in calls
+            if project.called(call).split(".", 1)[0] == "transformers"
+        ]
+        project.memo["model loads"] = [*loads(project, MODELS), *built]
     found: list[Call] = project.memo["model loads"]
     return found
 
@@ -52,8 +60,30 @@ def tokenizer_loads(project: Project) -> list[Call]:
 
 
 def holder(call: Call) -> str:
-    """The class whose ``from_pretrained`` is called."""
+    """The class whose ``from_pretrained`` is called, or that is built."""
+    if call.name not in ("from_pretrained", "from_config"):
+        return call.name
     return last_name(call.receiver) if call.receiver is not None else ""
+
+
+def family_of(project: Project, call: Call) -> str:
+    """The family of a model by its checkpoint, else by its class (``LlamaForCausalLM``), "" where neither is known."""
+    known = checkpoint_of(project, call)
+    if known is not None:
+        return known.family
+    prefix = _prefix(holder(call))
+    rows = hub.checkpoints().values()
+    return next((c.family for c in rows if prefix and _prefix(c.architecture) == prefix), "")
+
+
+def _prefix(name: str) -> str:
+    return re.split(r"For[A-Z]|LMHead|Model$", name)[0]
+
+
+def linear_layers(family: str) -> frozenset[str]:
+    """Names of the linear layers of a family, empty where they are not known."""
+    rows = hub.checkpoints().values()
+    return next((c.linear_layers for c in rows if c.family == family and c.linear_layers), frozenset())
 
 
 def name_of(project: Project, call: Call) -> str | None:

@@ -45,6 +45,15 @@ class Texts:
     def collate(self, rows):
         return self.tokenizer([r["text"] for r in rows], padding="max_length", truncation=True, max_length=64)
 """,
+    """
+from tokenizers import Tokenizer, models
+from transformers import DataCollatorWithPadding, PreTrainedTokenizerFast
+def build(vocab):
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer(models.WordLevel(vocab)), unk_token="[UNK]")  # expect
+def main(vocab):
+    tokenizer = build(vocab)
+    return DataCollatorWithPadding(tokenizer)
+""",
 )
 GOOD = (
     """
@@ -75,6 +84,14 @@ def find(project: Project) -> Iterator[Evidence]:
     ways = ("setup_chat_format", "get_chat_template", "smart_tokenizer", "special_tokens_dict", "unsloth")
     if any(attribute_set(project, n) for n in ("pad_token", "pad_token_id")) or text_has(project, "pad_token", *ways):
         return
+    for made_here in project.calls("PreTrainedTokenizerFast"):
+        own = option(project, made_here, "tokenizer_object") is not None and project.from_package(
+            made_here, "transformers"
+        )
+        use = _padding(project, made_here) if own and complete(project, made_here) else None
+        if use is not None:
+            text = "this tokenizer has no padding token, and it is asked to pad"
+            yield sighting(__name__, made_here, text, proof=[use], fix=Fix('pad_token="[PAD]"'))
     for load in tokenizer_loads(project):
         known = checkpoint_of(project, load)
         if known is None or known.pad_token is not False or not known.decoder or not complete(project, load):

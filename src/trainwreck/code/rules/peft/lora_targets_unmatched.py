@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call
 from trainwreck.code.facts import made, option
-from trainwreck.code.huggingface import checkpoint_of, loaded_by, model_loads, words
+from trainwreck.code.huggingface import family_of, linear_layers, loaded_by, model_loads, words
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -27,6 +27,19 @@ SURFACES = (
 )
 ERROR = "ValueError: Target modules {'query'} not found in the base model."
 BAD = (
+    """
+from peft import LoraConfig, get_peft_model
+from transformers import LlamaConfig, LlamaForCausalLM
+def build():
+    return LlamaForCausalLM(LlamaConfig(hidden_size=32))
+def main():
+    base = build()
+    config = LoraConfig(
+        r=4,
+        target_modules=["query_key_value", "dense"],  # expect
+    )
+    return get_peft_model(base, config)
+""",
     """
 from peft import LoraConfig, get_peft_model
 def main(base):
@@ -91,20 +104,21 @@ def find(project: Project) -> Iterator[Evidence]:
     """Names that the family of the checkpoint does not have, by the table of checkpoints."""
     for wrap, model, config in _wrapped(project):
         load = loaded_by(project, *model, model_loads(project))
-        known = checkpoint_of(project, load) if load is not None else None
+        family = family_of(project, load) if load is not None else ""
+        layers = linear_layers(family)
         targets = option(project, config, "target_modules")
         names = words(project, *targets) if targets is not None else None
-        if load is None or known is None or not known.linear_layers or not names:
+        if load is None or not layers or not names:
             continue
-        has = known.linear_layers | EMBEDDINGS
+        has = layers | EMBEDDINGS
         absent = [n for n in names if n.rsplit(".", 1)[-1] not in has and not n.rsplit(".", 1)[-1].isdigit()]
-        if not absent or (len(absent) < len(names) and known.family not in PLAIN):
+        if not absent or (len(absent) < len(names) and family not in PLAIN):
             continue
         place = keyword_place(config, "target_modules") or config
-        text = f"{known.id} has no layers called {', '.join(absent[:4])}"
+        text = f"{family} has no layers called {', '.join(absent[:4])}"
         if len(absent) < len(names):
             text += ": only part of the intended layers gets an adapter"
-        fix = Fix(f'of {", ".join(sorted(known.linear_layers))}, or target_modules="all-linear"')
+        fix = Fix(f'of {", ".join(sorted(layers))}, or target_modules="all-linear"')
         severity: Severity = "critical" if len(absent) == len(names) else "warning"
         yield sighting(__name__, place, text, proof=[load, wrap], fix=fix, severity=severity)
 

@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.arguments import attributes_set
+from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import complete, only, option
+from trainwreck.code.flow import back
 from trainwreck.code.huggingface import arguments_call, loaded_by, model_loads, trainer_calls, trainer_option
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
@@ -21,6 +23,7 @@ from trainwreck.code.seek import keyword_place, trainers, training_arguments
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import is_false
 from trainwreck.core.evidence import Evidence
+from trainwreck.core.fix import Fix
 
 SURFACES = (
     r"No columns in the dataset match the model's forward",
@@ -61,6 +64,16 @@ def main(data):
     args = TrainingArguments(output_dir="out", remove_unused_columns=True)  # expect
     Trainer(model=model, args=args, train_dataset=data, data_collator=Batch()).train()
 """,
+    """
+from torch import nn
+from transformers import Trainer, TrainingArguments
+class Wrapped(nn.Module):
+    def forward(self, batch=None, **inputs):  # expect
+        return self.core(**inputs)
+def main(data, tok):
+    data = data.map(lambda r: tok(r["text"], truncation=True))
+    Trainer(model=Wrapped(), args=TrainingArguments(output_dir="o"), train_dataset=data).train()
+""",
 )
 GOOD = (
     """
@@ -83,6 +96,20 @@ def main(data, own):
     Trainer(model=model, args=args, train_dataset=data, data_collator=plain)
     Trainer(model=model, args=args, train_dataset=data, data_collator=asked)
     Trainer(model=own, args=args, train_dataset=data, data_collator=lambda rows: [r["text"] for r in rows])
+""",
+    """
+from torch import nn
+from transformers import Trainer, TrainingArguments
+class Named(nn.Module):
+    def forward(self, input_ids, labels=None, **rest):
+        return self.core(input_ids, labels=labels)
+class Plain(nn.Module):
+    def forward(self, x, y):
+        return self.core(x, y)
+def main(data, tok):
+    data = data.map(lambda r: tok(r["text"], truncation=True))
+    Trainer(model=Named(), args=TrainingArguments(output_dir="o"), train_dataset=data).train()
+    Trainer(model=Plain(), args=TrainingArguments(output_dir="o"), train_dataset=data).train()
 """,
 )
 FORWARD = frozenset(
@@ -113,6 +140,7 @@ def find(project: Project) -> Iterator[Evidence]:
     for trainer in trainer_calls(project):
         args, model = arguments_call(project, trainer), trainer_option(project, trainer, "model")
         given = trainer_option(project, trainer, "data_collator")
+        yield from _hidden(project, trainer)
         if args is None or model is None or given is None or not complete(project, args):
             continue
         removed = only(project, option(project, args, "remove_unused_columns")) in (None, True)
@@ -125,6 +153,29 @@ def find(project: Project) -> Iterator[Evidence]:
                 text = f"the collator reads the column {name!r}, which remove_unused_columns drops before it"
                 yield sighting(__name__, args, text, proof=[(scope.module.path, node.lineno, f"[{name!r}]")])
                 break
+
+
+def _hidden(project: Project, trainer: Call) -> Iterator[Evidence]:
+    """A wrapper whose forward takes everything by ``**inputs`` and names no column of a data set."""
+    args, model = arguments_call(project, trainer), trainer_option(project, trainer, "model")
+    data = trainer_option(project, trainer, "train_dataset")
+    owner = project.class_of(*model) if model is not None else None
+    if args is None or data is None or owner is None or not complete(project, args):
+        return
+    removed = only(project, option(project, args, "remove_unused_columns")) in (None, True)
+    forward = project.find_method(owner, "forward")
+    if (
+        not removed
+        or forward is None
+        or not isinstance(forward.node, ast.FunctionDef)
+        or forward.node.args.kwarg is None
+    ):
+        return
+    tokenised = any(isinstance(s.node, ast.Call) and "truncation" in written(s.node) for s in back(project, *data))
+    if tokenised and not set(forward.params[1:]) & FORWARD:
+        text = f"the forward of {owner.name} names no column, so the Trainer drops all of them"
+        fix = Fix("remove_unused_columns=False, or name input_ids, attention_mask, labels in forward")
+        yield sighting(__name__, (forward.node, forward), text, proof=[trainer], fix=fix)
 
 
 def _read(project: Project, node: ast.expr, scope: Scope) -> Iterator[tuple[str, ast.Subscript, Scope]]:

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call
+from trainwreck.code.labels import classes_in, label_values
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import keyword_place
@@ -50,6 +51,16 @@ from transformers import AutoModelForTokenClassification
 TAGS = {"O": 0, "B": 1, "I": 2}
 model = AutoModelForTokenClassification.from_pretrained("bert-base-uncased", num_labels=5, label2id=TAGS)  # expect
 """,
+    """
+from transformers import BertConfig, BertForSequenceClassification
+KINDS = {"buy": 1, "sell": 2, "hold": 3}
+def rows(items):
+    names = sorted(KINDS)
+    return [{"text": t, "kind": names.index(k)} for t, k in items]
+def main(data):
+    data = data.rename_column("kind", "labels")
+    return BertForSequenceClassification(BertConfig(hidden_size=8, num_labels=2))  # expect
+""",
 )
 GOOD = (
     """
@@ -86,6 +97,23 @@ def find(project: Project) -> Iterator[Evidence]:
                 __name__, place, text, proof=[(found[1].module.path, found[0].lineno, name)] if found else ()
             )
             break
+
+    yield from _by_index(project)
+
+
+def _by_index(project: Project) -> Iterator[Evidence]:
+    """``num_labels`` below the number of names that labels are the index in."""
+    known = [c for v, s in label_values(project) if (c := classes_in(project, v, s)) is not None]
+    if not known or len({c[0] for c in known}) != 1:
+        return
+    classes, name = known[0]
+    for call in _models(project):
+        wanted = number(project, call.argument("num_labels"), call.scope)
+        place = keyword_place(call, "num_labels")
+        if wanted is not None and place is not None and 1 < wanted < classes:
+            yield sighting(
+                __name__, place, f"num_labels is {wanted:g}, and labels are indices in {name} with {classes} names"
+            )
 
 
 def _distinct(node: ast.expr, *, values_count: bool) -> int | None:

@@ -10,10 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import Call
+from trainwreck.code.facts import only, option
+from trainwreck.code.huggingface import holder, model_loads, text_has, trainer_calls
+from trainwreck.code.labels import classes_in, label_values
 from trainwreck.code.project import Project
-from trainwreck.code.rule import guess
+from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
+from trainwreck.core.fix import Fix
 
 SURFACES = (
     r"Target size \(torch\.Size|must be the same as input size|Using a target size",
@@ -38,13 +43,63 @@ def main(args, data):
     trainer = Trainer(model=BertForSequenceClassification(BertConfig(num_labels=4)), args=args, train_dataset=data)
     trainer.train()  # fails
 """,
+    """
+from transformers import BertConfig, BertForSequenceClassification, Trainer
+NAMES = ["a", "b", "c"]
+def row(text, name):
+    return {"text": text, "label": float(NAMES.index(name))}  # expect
+def main(args, data):
+    Trainer(model=BertForSequenceClassification(BertConfig(num_labels=3)), args=args, train_dataset=data).train()
+""",
 )
-GOOD = """
+GOOD = (
+    """
 from transformers import BertConfig, BertForSequenceClassification, Trainer
 def main(args, data):
     trainer = Trainer(model=BertForSequenceClassification(BertConfig(num_labels=4)), args=args, train_dataset=data)
     trainer.train()  # fails
-"""
+""",
+    """
+from transformers import BertConfig, BertForSequenceClassification, Trainer
+NAMES = ["a", "b"]
+def row(text, name):
+    return {"text": text, "label": NAMES.index(name), "score": float(NAMES.index(name))}
+def main(args, data):
+    Trainer(model=BertForSequenceClassification(BertConfig(num_labels=2)), args=args, train_dataset=data).train()
+""",
+    """
+from transformers import BertConfig, BertForSequenceClassification, Trainer
+NAMES = ["1", "2", "3"]
+def row(text, name):
+    return {"text": text, "label": float(NAMES.index(name))}
+def main(args, data):
+    Trainer(model=BertForSequenceClassification(BertConfig(num_labels=1)), args=args, train_dataset=data).train()
+""",
+)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    """Class indices that are turned into floats for a classifier with several classes and no ``problem_type``."""
+    if text_has(project, "problem_type"):
+        return
+    heads = [c for c in model_loads(project) if holder(c).endswith("ForSequenceClassification")]
+    if not heads or not trainer_calls(project) or any(_one_label(project, c) for c in _configurations(project)):
+        return
+    for value, scope in label_values(project):
+        as_float = isinstance(value, ast.Call) and getattr(value.func, "id", "") == "float"
+        if as_float and classes_in(project, value, scope) is not None:
+            text = "class indices as floats make the classifier take them for one column per label"
+            yield sighting(__name__, (value, scope), text, proof=heads[:1], fix=Fix("leave the labels whole numbers"))
+
+
+def _configurations(project: Project) -> Iterator[Call]:
+    for name, calls in project.calls_by_name.items():
+        if name.endswith("Config") or name == "from_pretrained":
+            yield from calls
+
+
+def _one_label(project: Project, call: Call) -> bool:
+    return only(project, option(project, call, "num_labels")) == 1
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
