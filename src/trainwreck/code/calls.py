@@ -107,6 +107,14 @@ def default_of(node: FunctionNode, name: str) -> ast.expr | None:
     return None
 
 
+def annotation_of(node: ast.AST, name: str) -> ast.expr | None:
+    """The annotation of a parameter of a function."""
+    if not isinstance(node, FunctionNode):
+        return None
+    args = node.args
+    return next((a.annotation for a in (*args.posonlyargs, *args.args, *args.kwonlyargs) if a.arg == name), None)
+
+
 def enclosing_class(scope: Scope) -> Scope | None:
     at: Scope | None = scope
     while at is not None and at.kind != "class":

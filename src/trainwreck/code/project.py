@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-from trainwreck.code.calls import WRAPPERS, Call, default_of, enclosing_class, last_name
+from trainwreck.code.calls import WRAPPERS, Call, annotation_of, default_of, enclosing_class, last_name
 from trainwreck.code.scopes import Binding, FunctionNode, Scope, Walked, walk
 from trainwreck.core.program import Problem, Program
 
@@ -37,6 +37,7 @@ class Project:
         self._nodes: dict[Scope, dict[type[ast.AST], list[ast.AST]]] = {}
         self._classes: dict[ast.AST, Scope | None] = {}
         self._bound: dict[Binding, Scope | None] = {}
+        self._objects: list[tuple[Call, Scope]] | None = None
         self._deep = 0
         self._callers: dict[Scope, list[Call]] = {}
         self.memo: dict[str, Any] = {}
@@ -297,7 +298,7 @@ class Project:
 
     def _class_of_binding(self, binding: Binding, depth: int) -> Scope | None:
         if binding.kind == "param":
-            annotation = self._annotation(binding)
+            annotation = annotation_of(binding.scope.node, binding.name)
             if annotation is not None:
                 found = self.resolve(annotation, binding.scope.parent or binding.scope)
                 if found is not None and found.kind == "class":
@@ -320,15 +321,6 @@ class Project:
             else:
                 return None
         return self.class_of(value, binding.scope, depth + 1)
-
-    def _annotation(self, binding: Binding) -> ast.expr | None:
-        if not isinstance(binding.scope.node, FunctionNode):
-            return None
-        args = binding.scope.node.args
-        for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
-            if arg.arg == binding.name:
-                return arg.annotation
-        return None
 
     def bindings(self, node: ast.expr, scope: Scope) -> list[Binding]:
         """What a name or an attribute of a known object may be bound to."""
@@ -364,18 +356,25 @@ class Project:
         if function.name == "__init__" and owner is not None:
             found = [c for c in self.calls(owner.name) if self.resolve(c.node.func, c.scope) is owner]
         elif function.name in ("forward", "__call__") and owner is not None:
-            for walked in self.walked.values():
-                for node, scope in walked.calls:
-                    if isinstance(node.func, ast.Name | ast.Attribute):
-                        kind = self.class_of(node.func, scope)
-                        if kind is not None and (kind is owner or owner in self.bases(kind)):
-                            found.append(Call(node, scope))
+            found = [c for c, kind in self._object_calls() if kind is owner or owner in self.bases(kind)]
         else:
             for call in self.calls(function.name):
                 if self.resolve(call.node.func, call.scope) is function:
                     found.append(call)
         self._callers[function] = found
         return found
+
+    def _object_calls(self) -> list[tuple[Call, Scope]]:
+        """Calls of objects of the project's classes, each with its class; while they are collected, those so far."""
+        if self._objects is None:
+            self._objects = []
+            for walked in self.walked.values():
+                for node, scope in walked.calls:
+                    if isinstance(node.func, ast.Name | ast.Attribute):
+                        kind = self.class_of(node.func, scope)
+                        if kind is not None:
+                            self._objects.append((Call(node, scope), kind))
+        return list(self._objects)
 
     def arguments(self, binding: Binding) -> list[tuple[ast.expr, Scope]]:
         """The expressions that reach a parameter: what callers pass, and its default."""

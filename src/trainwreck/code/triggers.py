@@ -22,7 +22,7 @@ MAX_DEPTH = 12
 BESIDE = "\0beside"
 """Stands for files beside the program (configurations, scripts, requirements) and shell lines in notebooks."""
 
-_LIBRARIES = ("transformers", "trl", "peft", "accelerate", "datasets", "lightning", "vllm", "sglang")
+_LIBRARIES = ("transformers", "trl", "peft", "accelerate", "datasets", "lightning", "vllm", "sglang", "deepspeed")
 KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
     ("order", "training_steps"): ("backward", "manual_backward"),
     ("seek", "losses"): ("oss", "cross_entropy", "kl_div", "criterion", "criteria"),
