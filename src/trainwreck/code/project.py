@@ -36,6 +36,7 @@ class Project:
                 self.problems.append(Problem(path, "is nested too deeply to be analysed"))
         self._nodes: dict[Scope, dict[type[ast.AST], list[ast.AST]]] = {}
         self._classes: dict[ast.AST, Scope | None] = {}
+        self._bases: dict[Scope, list[Scope]] = {}
         self._bound: dict[Binding, Scope | None] = {}
         self._objects: list[tuple[Call, Scope]] | None = None
         self._deep = 0
@@ -214,25 +215,21 @@ class Project:
     def _member(self, module: Scope, name: str) -> Scope | None:
         return next((c for c in reversed(module.children) if c.name == name), None)
 
-    def bases(self, owner: Scope) -> Iterator[Scope]:
-        """The class itself and its bases inside the project, nearest first."""
-        todo, seen = [owner], set[int]()
-        while todo and len(seen) < MAX_DEPTH:
-            at = todo.pop(0)
-            if id(at) in seen:
-                continue
-            seen.add(id(at))
-            yield at
-            for base in getattr(at.node, "bases", ()):
-                found = self.resolve(base, at.parent or at)
-                if found is not None and found.kind == "class":
-                    todo.append(found)
+    def bases(self, owner: Scope) -> list[Scope]:
+        """The class itself and its bases inside the project, nearest first. A class that is its own base ends there."""
+        if owner not in self._bases:
+            found = self._bases[owner] = [owner]
+            for at in found:
+                for base in getattr(at.node, "bases", ()):
+                    above = self.resolve(base, at.parent or at)
+                    if above is not None and above.kind == "class" and above not in found and len(found) < MAX_DEPTH:
+                        found.append(above)
+        return self._bases[owner]
 
     def base_names(self, owner: Scope) -> set[str]:
         """Full names of all bases, those outside the project included."""
-        return {self.dotted(b, at.parent or at) for at in self.bases(owner) for b in getattr(at.node, "bases", ())} - {
-            ""
-        }
+        names = {self.dotted(b, at.parent or at) for at in self.bases(owner) for b in getattr(at.node, "bases", ())}
+        return names - {""}
 
     def is_a(self, owner: Scope, *suffixes: str) -> bool:
         """True if a base's full name ends with one of ``suffixes`` (``nn.Module``, ``Dataset``)."""
@@ -374,6 +371,10 @@ class Project:
                         kind = self.class_of(node.func, scope)
                         if kind is not None:
                             self._objects.append((Call(node, scope), kind))
+            # what was not found while the collection was incomplete may be found now
+            self._classes = {node: kind for node, kind in self._classes.items() if kind is not None}
+            self._bound = {binding: kind for binding, kind in self._bound.items() if kind is not None}
+            self._callers = {f: c for f, c in self._callers.items() if f.name not in ("forward", "__call__")}
         return list(self._objects)
 
     def arguments(self, binding: Binding) -> list[tuple[ast.expr, Scope]]:

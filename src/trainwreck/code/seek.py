@@ -188,7 +188,11 @@ def dataset_classes(project: Project) -> list[Scope]:
 
 def modules(project: Project) -> list[Scope]:
     """Classes of the project that are ``nn.Module``."""
-    return [c for c in project.classes if project.is_a(c, "Module", "LightningModule", "PreTrainedModel")]
+    if "modules" not in project.memo:
+        kinds = ("Module", "LightningModule", "PreTrainedModel")
+        project.memo["modules"] = [c for c in project.classes if project.is_a(c, *kinds)]
+    found: list[Scope] = project.memo["modules"]
+    return found
 
 
 def is_module(project: Project, node: ast.expr, scope: Scope) -> bool:

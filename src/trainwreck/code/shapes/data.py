@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING
 from trainwreck.code.calls import Call
 from trainwreck.code.project import Project
 from trainwreck.code.shapes.asked import Asked
-from trainwreck.code.shapes.domain import ANY, MANY, UNKNOWN, Dim, Instance, Items, Layer, Shape, Source, Value, size
+from trainwreck.code.shapes.domain import (
+    ANY,
+    INDEX,
+    MANY,
+    UNKNOWN,
+    Dim,
+    Instance,
+    Items,
+    Layer,
+    Shape,
+    Source,
+    Value,
+    size,
+)
 from trainwreck.code.shapes.functions import computed
 from trainwreck.code.shapes.joins import CREATES, created
 
@@ -224,7 +237,7 @@ def _axes(reading: Reading, dims: tuple[Dim, ...], parts: list[ast.expr], frame:
                 if len(value.dims) > 1:
                     return None  # a mask takes as many axes away as an index of numbers adds
                 found += [None] * len(value.dims)
-            elif size(value) is None:
+            elif size(value) is None and value is not INDEX:
                 return None
         place += 1
     return (*found, *dims[place:])
@@ -296,7 +309,7 @@ def builtin(reading: Reading, name: str, args: list[Value]) -> Value:
         return len(items) if items is not None else UNKNOWN
     if name == "range" and args and all(size(a) is not None for a in args):
         turns = range(*args) if len(args) < 3 or args[2] else range(0)
-        return tuple(turns) if len(turns) <= MAX_RANGE else UNKNOWN
+        return UNKNOWN if turns[MAX_RANGE:] else tuple(turns)  # a range may be longer than len() can say
     if name in ("int", "float", "bool") and isinstance(first, int | float):
         return {"int": int, "float": float, "bool": bool}[name](first)
     if name in ("list", "tuple", "reversed") and items is not None:

@@ -158,7 +158,9 @@ def _missed(project: Project, done: list[Event]) -> Iterator[Evidence]:
     """The names that are unfrozen fit no attribute, while there are classes of adapters."""
     if not any(ADAPTER.search(c.name) for c in modules(project)) or "peft" in source(project):
         return
-    names = _attribute_names(project)
+    if "adapters: attribute names" not in project.memo:
+        project.memo["adapters: attribute names"] = _attribute_names(project)
+    names: set[str] = project.memo["adapters: attribute names"]
     for event in done:
         if event.kind != "thaw" or not event.test or "not in" in event.test or "not (" in event.test:
             continue
