@@ -219,6 +219,8 @@ def _may_merge(one: Run, other: Run) -> bool:
     """Attempts of one file are never one run, nor are two starts, whatever they tell (the same seed tells the same)."""
     if set(one.files or (one.path,)) & set(other.files or (other.path,)):
         return False
+    if one.ranks and other.ranks and one.format == other.format == "trainwreck-recording":
+        return False  # what ranks tell alike is a sign of its own
     starts = start_of(home(one.path)), start_of(home(other.path))
     if (None not in starts and starts[0] != starts[1]) or one.format == other.format == "wandb":
         return False

@@ -1,0 +1,59 @@
+"""What a comparison of ranks needs afterwards: who takes part, and the weights' norms before anything has been trained.
+
+Nothing is sent between ranks (a collective of ours could hang the program): every rank writes its own file, and the
+reader puts them side by side.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import torch
+
+from .probe import Probe, Step
+from .watched import dense, foreach_norms
+
+
+class Ranks(Probe):
+    """One event for each process of a group, and the columns ``start_norm[/module]`` of the first step."""
+
+    name = "ranks"
+
+    def before_step(self, step: Step) -> None:
+        """At the first step of each optimizer."""
+        if step.number > 1:
+            return
+        group = _group()
+        if group is None:
+            return
+        parameters = step.watched.parameters
+        sharded = any(hasattr(p, "_local_tensor") for p in parameters) or _flat(step.watched.names)
+        if not step.watched.index:
+            wrapped = any(type(m).__name__ == "DistributedDataParallel" for _, m in self.recorder.names.modules())
+            text = f"rank {group['rank']} of {group['world']} ({group['backend']})"
+            self.recorder.event("rank", text, None, sharded=sharded, ddp=wrapped, **group)
+        if sharded:
+            return
+        norms = torch.stack(foreach_norms([dense(p) for p in parameters]))
+
+        def columns(values: list[float]) -> dict[str, float]:
+            return step.watched.by_module("start_norm", dict(enumerate(values)))
+
+        step.deferred.append((norms, columns))
+
+
+def _group() -> dict[str, Any] | None:
+    """Rank, world size and backend of the default process group, None outside one of at least two."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    world = int(distributed.get_world_size())
+    if world < 2:
+        return None
+    return {"rank": int(distributed.get_rank()), "world": world, "backend": str(distributed.get_backend())}
+
+
+def _flat(names: list[str]) -> bool:
+    """True for the flat parameters of the first FSDP, of which each rank holds another part."""
+    return any("_flat_param" in name for name in names)
