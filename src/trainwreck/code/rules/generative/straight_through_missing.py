@@ -13,8 +13,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call, last_name, written
-from trainwreck.code.facts import trains
+from trainwreck.code.calls import Call, last_name
+from trainwreck.code.facts import text_of, trains
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -142,12 +142,12 @@ def find(project: Project) -> Iterator[Evidence]:
         return
     owned = {id(m) for owner in modules(project) for m in owner.children}
     for function in project.functions:
-        text = written(function.node)
+        text = text_of(project, function)
         if id(function) not in owned and not CODES.search(text):
             continue
         if function.name == "__init__" or "no_grad" in text or OTHER_WAY.search(text):
             continue
-        owner_text = written(function.owner.node) if function.owner is not None else text
+        owner_text = text_of(project, function.owner) if function.owner is not None else text
         if not CODES.search(owner_text):
             continue
         found = _passed_on(project, function)
