@@ -29,6 +29,7 @@ score: $(VENV)/.installed-test
 
 fuzz: $(VENV)/.installed-test
 	OMP_NUM_THREADS=1 TRAINWRECK_FUZZ=$${FUZZ:-100000} $(BIN)/python tools/fuzz.py
+	OMP_NUM_THREADS=1 TRAINWRECK_FUZZ=$${FUZZ:-50000} $(BIN)/python tools/fuzz_check.py
 
 golden: $(VENV)/.installed-test
 	$(BIN)/python tools/update_golden.py
