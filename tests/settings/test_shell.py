@@ -111,6 +111,8 @@ LAUNCHED = [
     ("uv run --with torch python train.py --q", "python", "train.py", ["q"]),
     ("timeout 3600 env A=1 python train.py", "python", "train.py", []),
     ("./train.py --z -1", "python", "./train.py", ["z"]),
+    ("srun -N 2 bash -c 'torchrun --nproc_per_node 8 train.py --lr 1'", "torchrun", "train.py", ["lr"]),
+    ('CMD="python train.py --lr 1"\neval $CMD', "python", "train.py", ["lr"]),
     ("vllm serve org/model --port 1", "vllm", "", ["port"]),
     ("python -m sglang.launch_server --model-path x", "sglang", "sglang.launch_server", ["model_path"]),
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainwreck.catalogue.tables import settings_table
-from trainwreck.code.settings.shell import HOLE, Arg, Command, Variable
+from trainwreck.code.settings.shell import HOLE, Arg, Command, Variable, commands
 from trainwreck.code.settings.tree import Place
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*$|python\d?\.exe$")
@@ -153,11 +153,30 @@ def canonical(name: str) -> str:
 def launches(found: Sequence[Command]) -> list[Launch]:
     """What these commands start, in order; commands that start no Python are left out."""
     started = []
-    for command in found:
+    for command in [inner for outer in found for inner in (*_inside(outer), outer)]:
         launch = _launch(command)
         if launch is not None:
             started.append(launch)
     return started
+
+
+def _inside(outer: Command) -> Sequence[Command]:
+    """The commands of ``bash -c "…"`` and ``eval "…"``, each word at the place of the text."""
+    words = list(outer.args)
+    while words and (name := words[0].text.rsplit("/", 1)[-1]) in _WRAPPERS:
+        words = _unwrapped(name, words, {}) or []
+    texts: list[Arg] = []
+    if len(words) > 2 and words[0].text.rsplit("/", 1)[-1] in ("bash", "sh") and words[1].text in ("-c", "-lc", "-ec"):
+        texts = words[2:3]
+    elif len(words) > 1 and words[0].text == "eval":
+        texts = [Arg(" ".join(a.text for a in words[1:]), words[1].place)]
+    found: list[Command] = []
+    for text in texts:
+        for inner in commands(text.place.path, text.text):
+            args = [Arg(a.text, text.place) for a in inner.args]
+            own = {n: Variable(v.text, text.place, None, True) for n, v in inner.env.items() if v.words is None}
+            found.append(Command(args, outer.certain and inner.certain, {**outer.env, **own}))
+    return found
 
 
 def _launch(command: Command) -> Launch | None:

@@ -85,8 +85,11 @@ def accelerate_file(settings: Settings, launch: Launch) -> Document | None:
 
 def world_of(settings: Settings, launch: Launch) -> World | None:
     """The number of processes, None where the script and its files do not say it."""
-    if launch.wrappers & {"srun", "mpirun"}:
-        return None
+    return None if launch.wrappers & {"srun", "mpirun"} else started_here(settings, launch)
+
+
+def started_here(settings: Settings, launch: Launch) -> World | None:
+    """The processes of one such command, however often srun or mpirun run it."""
     match launch.launcher:
         case "torchrun":
             return _torchrun(launch)

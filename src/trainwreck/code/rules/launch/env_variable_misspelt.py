@@ -8,13 +8,13 @@ When it is fine: where the program reads that very name itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainwreck.catalogue.tables import settings_table
 from trainwreck.code.facts import source
 from trainwreck.code.project import Project
 from trainwreck.code.settings.accepted import close
-from trainwreck.code.settings.index import of
 from trainwreck.code.settings.told import told
 from trainwreck.code.settings.variables import assigned
 from trainwreck.core.evidence import Evidence
@@ -70,12 +70,9 @@ def find(project: Project) -> Iterator[Evidence]:
 
 def _read(project: Project, name: str) -> bool:
     """True if the program or its scripts use this very name besides setting it."""
-    uses = source(project).count(name)
-    settings = of(project)
-    scripts = sum(f"${name}" in settings_text or f"${{{name}" in settings_text for settings_text in _texts(project))
+    uses = len(re.findall(rf"(?:environ(?:\.\w+)?|getenv)\W{{1,4}}{re.escape(name)}\b", source(project)))
     sets = sum(a.name == name and a.node is not None for a in assigned(project))
-    del settings
-    return uses > sets or bool(scripts)
+    return uses > sets or any(f"${name}" in text or f"${{{name}" in text for text in _texts(project))
 
 
 def _texts(project: Project) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.settings.index import Settings, of
 from trainwreck.code.settings.launch import Launch
-from trainwreck.code.settings.starts import accelerate_file, visible_devices, world_of
+from trainwreck.code.settings.starts import accelerate_file, started_here, visible_devices
 from trainwreck.code.settings.told import Link, told
 from trainwreck.code.settings.tree import Place
 from trainwreck.core.evidence import Evidence
@@ -47,6 +47,7 @@ accelerate launch --config_file acc.yaml train.py
 #SBATCH --nodes=1
 #SBATCH --gres=gpu:2
 torchrun --nproc_per_node 4 train.py  # expect
+srun bash -c "torchrun --nnodes 2 --rdzv_endpoint a:1 --nproc_per_node 8 train.py"  # expect
 """,
 )
 GOOD = """
@@ -87,7 +88,7 @@ def _needed(settings: Settings, launch: Launch) -> tuple[int, Place] | None:
         flag = launch.flag("tensor_parallel_size", "tp_size", "tp")
         flag = flag or next((f for f in launch.flags() if f.written == "-tp"), None)
         return (flag.integer, flag.place) if flag is not None and flag.integer else None
-    world = world_of(settings, launch)
+    world = started_here(settings, launch)
     if world is None or not world.proof:
         return None
     return world.per_node, world.proof[0]
