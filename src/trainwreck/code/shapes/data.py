@@ -25,10 +25,10 @@ from trainwreck.code.shapes.domain import (
 )
 from trainwreck.code.shapes.functions import computed
 from trainwreck.code.shapes.joins import CREATES, created
+from trainwreck.code.shapes.reading import Frame
 
 if TYPE_CHECKING:
     from trainwreck.code.shapes.expressions import Reading
-    from trainwreck.code.shapes.reading import Frame
 
 HARMLESS = frozenset(["no_grad", "inference_mode", "staticmethod", "torch_no_grad", "override", "cache", "lru_cache"])
 """Decorators that leave what a function returns as it is."""
@@ -111,6 +111,18 @@ def batched(value: Value) -> Value:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Shape((None,))
     return UNKNOWN
+
+
+def sampled(reading: Reading, args: list[Value]) -> list[Value]:
+    """The arguments with a data set of the program (the first one) as what its ``__getitem__`` gives."""
+    first = args[0] if args else UNKNOWN
+    if not isinstance(first, Instance):
+        return args
+    getter = reading.project.find_method(first.owner, "__getitem__")
+    if getter is None:
+        return args
+    frame = Frame(getter, {}, None, None, 1)
+    return [Source(reading.run(getter, [INDEX], {}, first, frame)), *args[1:]]
 
 
 def source(project: Project, full: str, call: Call, args: list[Value], options: dict[str, Value]) -> Value:

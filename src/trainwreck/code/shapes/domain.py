@@ -23,6 +23,8 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+INDEX = Unknown()
+"""Some whole number, as a loader hands it to ``__getitem__``."""
 MANY = Unknown()
 """Stands in a list of values for any number of them (``*rest``)."""
 Value = Any

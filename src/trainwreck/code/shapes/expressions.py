@@ -259,7 +259,7 @@ class Reading(Statements):
     def _library(self, full: str, name: str, call: Call, args: list[Value], options: dict[str, Value]) -> Value | None:
         """A function of torch, numpy or einops; None where it is none of those that are known."""
         if full in data.SOURCES:
-            return data.source(self.project, full, call, args, options)
+            return data.source(self.project, full, call, data.sampled(self, args), options)
         asked = Asked(
             name, args[0] if args and isinstance(args[0], Shape) else ANY, args[1:], options, call, self.report
         )

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import source, trains
 from trainwreck.code.flow import Step, back
+from trainwreck.code.order import training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
-from trainwreck.code.seek import LOADERS
+from trainwreck.code.seek import LOADERS, is_module
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -64,6 +65,17 @@ def main(x, net):
     t = torch.tensor(corrupt(x, 0.1))
     net(t).sum().backward()
 """,
+    """
+import torch
+def rows(n):
+    x = torch.randn(n, 5)
+    x[torch.rand(n) < 0.02, 2] = float("nan")  # expect
+    return x
+x = rows(100)
+net = torch.nn.Linear(5, 1)
+for i in range(100):
+    net(x[torch.randint(0, 100, (8,))]).sum().backward()
+""",
 )
 GOOD = (
     """
@@ -104,16 +116,26 @@ def find(project: Project) -> Iterator[Evidence]:
     text = source(project)
     if not trains(project) or not re.search("nan|pandas", text, re.IGNORECASE) or HANDLED.search(text):
         return
-    for call in project.calls(*LOADERS, *TO_TENSOR):
-        value = call.argument("dataset", 0) if call.name in LOADERS else (call.node.args[0] if call.node.args else None)
-        if value is None or not project.called(call).startswith("torch"):
-            continue
+    for call, value in _entrances(project):
         for step in back(project, value, call.scope):
             if _is_nan(project, step) and not _cut(step):
                 where = project.statement(step.node, step.scope)
                 shown = "NaN enters the features here, and nothing in the program takes it out again"
                 yield sighting(__name__, (where, step.scope), shown, proof=[call])
                 return
+
+
+def _entrances(project: Project) -> Iterator[tuple[Call, ast.expr]]:
+    """Values that become batches: of loaders, conversions, and calls of a network in a training step."""
+    for call in project.calls(*LOADERS, *TO_TENSOR):
+        value = call.argument("dataset", 0) if call.name in LOADERS else (call.node.args[0] if call.node.args else None)
+        if value is not None and project.called(call).startswith("torch"):
+            yield call, value
+    for step in training_steps(project):
+        for call in project.calls_by_scope.get(step.scope, ()):
+            func = call.node.func
+            if call.node.args and isinstance(func, ast.Name | ast.Attribute) and is_module(project, func, call.scope):
+                yield call, call.node.args[0]
 
 
 def _is_nan(project: Project, step: Step) -> bool:
