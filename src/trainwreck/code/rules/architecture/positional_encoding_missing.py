@@ -22,7 +22,8 @@ from trainwreck.code.seek import modules
 from trainwreck.code.spine import call_ends
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 from torch import nn
 class Classifier(nn.Module):
     def __init__(self, vocab, d=64):
@@ -33,7 +34,22 @@ class Classifier(nn.Module):
         self.head = nn.Linear(d, 2)
     def forward(self, tokens):
         return self.head(self.enc(self.emb(tokens)).mean(1))
-"""
+""",
+    """
+import torch
+from torch import nn
+class LM(nn.Module):
+    def __init__(self, v, d):
+        super().__init__()
+        self.tok = nn.Embedding(v, d)
+        self.pos = nn.Embedding(64, d)  # expect
+        self.attn, self.out = nn.MultiheadAttention(d, 4, batch_first=True), nn.Linear(d, v)
+    def forward(self, x):
+        h = self.tok(x)
+        mask = torch.triu(torch.ones(x.size(1), x.size(1)), 1).bool()
+        return self.out(self.attn(h, h, h, attn_mask=mask)[0])
+""",
+)
 GOOD = """
 from torch import nn
 class Classifier(nn.Module):
@@ -57,6 +73,31 @@ PLACE = re.compile(r"pos|rope|rotary|alibi|arange|sin\(|wpe|time|LSTM|GRU|Conv|f
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_nowhere(project))
+    yield from found or _made_and_unused(project)
+
+
+def _made_and_unused(project: Project) -> Iterator[Evidence]:
+    """An embedding of positions that is made and never added."""
+    for owner in modules(project):
+        forward = owner.method("forward")
+        if forward is None or project.find_method(owner, "embed") is not None:
+            continue
+        for name, bindings in owner.attributes.items():
+            if not re.match(r"(pos(ition(s|al)?)?|wpe|pe)(_?(emb\w*|enc\w*|embedding|encoding))?$", name):
+                continue
+            read = any(
+                isinstance(n, ast.Attribute) and n.attr == name and isinstance(n.ctx, ast.Load)
+                for walked in project.walked.values()
+                for n in ast.walk(walked.top.module.tree)
+            )
+            made = [b for b in bindings if isinstance(b.value, ast.Call)]
+            if made and not read:
+                text = f"self.{name} is made and never added: the order of the tokens makes no difference"
+                yield sighting(__name__, (made[0].node, made[0].scope), text)
+
+
+def _nowhere(project: Project) -> Iterator[Evidence]:
     for owner in modules(project):
         text = text_of(project, owner)
         forward = owner.method("forward")

@@ -11,7 +11,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import written
+from trainwreck.code.facts import source
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
@@ -19,12 +21,33 @@ from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 import torch.nn.functional as F
 def info_nce(z, tau=0.1):
     sim = z @ z.t() * tau  # expect
     return F.cross_entropy(sim, target)
-"""
+""",
+    """
+import torch
+import torch.nn.functional as F
+class NCE(torch.nn.Module):
+    def __init__(self, temperature=0.07):
+        super().__init__()
+        self.t = temperature
+    def forward(self, a, b):
+        sim = F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).t()
+        return F.cross_entropy(sim * self.t, torch.arange(len(a)))  # expect
+""",
+    """
+import torch
+import torch.nn.functional as F
+def info_nce(a, b, tau=20.0):  # expect
+    a, b = F.normalize(a, dim=-1), F.normalize(b, dim=-1)
+    logits = a @ b.T / tau
+    return F.cross_entropy(logits, torch.arange(len(a)))
+""",
+)
 GOOD = """
 import torch.nn.functional as F
 def info_nce(z, logit_scale, tau=0.1):
@@ -49,6 +72,7 @@ def find(project: Project) -> Iterator[Evidence]:
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _scaled(project, node, scope):
                 text = "similarities are multiplied by the temperature, which a contrastive loss divides by"
                 yield sighting(__name__, (node, scope), text)
+    yield from _out_of_range(project)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
@@ -59,9 +83,54 @@ def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
                 return
 
 
+def _is_temperature(project: Project, node: ast.expr, scope: Scope) -> bool:
+    """True for what is called a temperature, or ``t`` with a value below 1."""
+    if TEMPERATURE.search(written(node)):
+        return True
+    low, high = interval(project, node, scope)
+    return bool(re.search(r"(^|[._])[tT]$", written(node))) and low == high and 0 < low < 1
+
+
+def _similarity(project: Project, node: ast.expr, scope: Scope) -> bool:
+    """True for a product of embeddings, here or behind a name."""
+    if SIMILARITY.search(written(node)):
+        return True
+    return isinstance(node, ast.Name) and any(
+        b.value is not None and b.kind == "assign" and SIMILARITY.search(written(b.value))
+        for b in scope.bindings.get(node.id, ())
+    )
+
+
+HOT, COLD = 2.0, 0.004
+"""Published temperatures lie between 0.01 (the clip of CLIP, arXiv:2103.00020) and 1 (arXiv:2002.05709, table 5)."""
+
+
+def _out_of_range(project: Project) -> Iterator[Evidence]:
+    """Similarities of normalised embeddings divided by a temperature far outside of what works."""
+    if not re.search(r"normalize\(|cosine_similarity", source(project)) or "cross_entropy" not in source(project):
+        return
+    for scope in project.scopes:
+        for node in project.within(scope, ast.BinOp):
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+                continue
+            if not TEMPERATURE.search(written(node.right)) or not _similarity(project, node.left, scope):
+                continue
+            if not re.search(r"arange|eye\(|diag", scope.module.text):
+                continue
+            low, high = interval(project, node.right, scope)
+            if low == high and (low >= HOT or 0 < low <= COLD):
+                text = f"a temperature of {low:g} makes the loss {'flat' if low >= HOT else 'a hard maximum'}"
+                yield sighting(
+                    __name__,
+                    origin(project, node.right, scope),
+                    text,
+                    proof=[(scope.module.path, node.lineno, written(node)[:80])],
+                )
+
+
 def _scaled(project: Project, node: ast.BinOp, scope: Scope) -> bool:
     for side, other in ((node.right, node.left), (node.left, node.right)):
-        if TEMPERATURE.search(written(side)) and SIMILARITY.search(written(other)):
+        if _is_temperature(project, side, scope) and _similarity(project, other, scope):
             # CLIP learns the logarithm of 1 / temperature and multiplies by its exponential
             if any(re.search(r"exp\(|scale|\b1(\.0*)? /", written(s.node)) for s in back(project, side, scope)):
                 return False

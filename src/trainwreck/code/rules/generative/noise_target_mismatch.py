@@ -8,11 +8,15 @@ When it is fine: never.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import (
     bound_to,
 )
+from trainwreck.code.flow import back
+from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
@@ -42,8 +46,29 @@ class Ddpm:
         target = torch.randn_like(x0)
         return F.l1_loss(self.model(xt), target)  # expect
 """,
+    """
+import torch
+class Diffusion:
+    def __init__(self, net, T):
+        self.net, self.T = net, T
+        self.abar = torch.cumprod(1 - torch.linspace(1e-4, 0.02, T), 0)
+    def noised(self, x, t, e):
+        return self.abar[t].sqrt()[:, None] * x + (1 - self.abar[t]).sqrt()[:, None] * e
+    def loss(self, x):
+        t = torch.randint(0, self.T, (len(x),))
+        e = torch.randn_like(x)
+        pred = self.net(self.noised(x, t, e), t)
+        return (pred - torch.randn_like(x)).pow(2).mean()  # expect
+def train(d: Diffusion, loader, opt):
+    for x in loader:
+        loss = d.loss(x)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
 )
-GOOD = """
+GOOD = (
+    """
 import torch
 import torch.nn.functional as F
 def train(model, loader, opt, a, b):
@@ -53,11 +78,75 @@ def train(model, loader, opt, a, b):
         F.mse_loss(model(xt), noise).backward()
 def check(model, x):
     return F.mse_loss(model(x), torch.randn_like(x))
-"""
+""",
+    """
+import torch
+def loss(net, x, abar, T):
+    t = torch.randint(0, T, (len(x),))
+    e = torch.randn_like(x)
+    pred = net(abar[t].sqrt()[:, None] * x + (1 - abar[t]).sqrt()[:, None] * e, t)
+    return (pred - e).pow(2).mean() + (pred - e + 0.1).abs().mean()
+def train(net, loader, abar, opt):
+    for x in loader:
+        loss(net, x, abar, 10).backward()
+        opt.step()
+""",
+)
 NOISE = ("randn_like", "randn")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_of_losses(project))
+    yield from found or _of_differences(project)
+
+
+ADDED = re.compile(r"(sqrt|abar|alpha|ab\b|bar|sigma|a_t|s_t)", re.IGNORECASE)
+
+
+def _of_differences(project: Project) -> Iterator[Evidence]:
+    """Errors written as differences, and targets that are no noise while samples are drawn by subtracting noise."""
+    for call, terms in objectives(project):
+        for term in terms:
+            sides = _sides(term.node)
+            if sides is None:
+                continue
+            for prediction, target in (sides, sides[::-1]):
+                noisy = _noised(project, prediction, term)
+                if noisy is None:
+                    continue
+                fresh = target if isinstance(target, ast.Call) and last_name(target.func) in NOISE else None
+                if fresh is not None and fresh is not noisy:
+                    text = "the target is fresh noise, not the noise that was added to the input"
+                    place = (project.statement(term.node, term.scope), term.scope)
+                    yield sighting(__name__, place, text, proof=[call])
+                    return
+
+
+def _sides(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """The two sides of a squared difference, through the mean."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr not in ("mean", "sum", "pow", "square", "abs"):
+            return None
+        node = node.func.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        node = node.left
+    return (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) else None
+
+
+def _noised(project: Project, prediction: ast.expr, term: Term) -> ast.AST | None:
+    """The noise that was added to what the network is given, where the prediction is the output of one."""
+    calls = call_ends(project, prediction, term.scope)
+    for call in calls:
+        for argument in call.node.args:
+            for step in back(project, argument, call.scope):
+                drawn = isinstance(step.node, ast.Call) and last_name(step.node.func) in NOISE
+                mixed = any(isinstance(s.node, ast.BinOp) and ADDED.search(written(s.node)) for s in step.chain())
+                if drawn and mixed:
+                    return step.node
+    return None
+
+
+def _of_losses(project: Project) -> Iterator[Evidence]:
     for loss in losses(project):
         target, value = loss.argument("target", 1), loss.argument("input", 0)
         if target is None or value is None or not loss_kind(project, loss) & {"mse", "l1", "smoothl1", "huber"}:
