@@ -169,13 +169,17 @@ def training(project: Project) -> Iterator[Bag]:
     yield from (b for b in bags(project) if b.reader in ("trainer", "llamafactory", "axolotl"))
 
 
+RECORDED = ("trainer_state.json",)
+"""What a run writes down about itself: it holds values that were worked out, not asked for."""
+
+
 def _bags(project: Project) -> Iterator[Bag]:
     settings = of(project)
     taken: set[int] = set()
     for launch in settings.launches:
         yield from _launched(project, settings, launch, taken)
     for document in settings.documents:
-        if id(document) not in taken:
+        if id(document) not in taken and not document.path.endswith(RECORDED):
             reader = reader_of(document)
             yield Bag(reader, top_values(document), document.path, _owner(document, reader), None, True, document)
     yield from _calls(project)
