@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainwreck.code.beside import KINDS
 from trainwreck.code.notebook import joined
+from trainwreck.code.read import MAX_BYTES as LARGEST
 from trainwreck.core.program import Problem
 from trainwreck.core.source import Source
 
@@ -83,8 +84,10 @@ class _Links:
 
 
 def _text(source: Source) -> str:
+    if source.size is not None and source.size > LARGEST:
+        return ""  # told to be too large elsewhere
     try:
-        text = source.text()
+        text = source.text(LARGEST)
     except (OSError, EOFError, ValueError):
         return ""
     if not source.basename.endswith(".ipynb"):
