@@ -157,6 +157,18 @@ def joined(one: Value, other: Value) -> Value:
     return UNKNOWN
 
 
+def uneven(one: Shape, other: Shape) -> bool:
+    """True for two feature maps that differ by little in height or width only: a size that strides do not divide."""
+    if one.open or other.open or len(one.dims) != len(other.dims) or len(one.dims) < 4 or one.dims[0] != other.dims[0]:
+        return False
+    pairs = [(a, b) for a, b in zip(one.dims[2:], other.dims[2:], strict=True) if a is not None and b is not None]
+    return any(a != b for a, b in pairs) and all(abs(a - b) <= NEAR and min(a, b) > NEAR for a, b in pairs)
+
+
+NEAR = 8
+"""Pixels that three halvings can lose on one side."""
+
+
 def broadcast(one: Shape, other: Shape) -> tuple[Shape, tuple[int, int] | None]:
     """The shape of an element-wise operation, and the two sizes that do not fit if there are such."""
     dims: list[Dim] = []

@@ -14,6 +14,7 @@ from trainwreck.code.shapes.domain import (
     broadcast,
     product,
     size,
+    uneven,
 )
 from trainwreck.code.shapes.joins import multiplied
 from trainwreck.code.shapes.layers import flattened, pooled, upsampled
@@ -181,7 +182,10 @@ def computed(asked: Asked) -> Value:
 def _elementwise(asked: Asked, other: Shape) -> Shape:
     result, wrong = broadcast(asked.shape, other)
     if wrong is not None:
-        asked.clash("sum", f"{asked.shape} and {other} can't be combined: {wrong[0]} against {wrong[1]}")
+        asked.clash(
+            "divide" if uneven(asked.shape, other) else "sum",
+            f"{asked.shape} and {other} can't be combined: {wrong[0]} against {wrong[1]}",
+        )
     return result
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from trainwreck.code.calls import Call
 from trainwreck.code.shapes.asked import Asked
-from trainwreck.code.shapes.domain import ANY, MANY, UNKNOWN, Dim, Items, Shape, Value, size
+from trainwreck.code.shapes.domain import ANY, MANY, UNKNOWN, Dim, Items, Shape, Value, size, uneven
 
 CREATES = frozenset(
     [
@@ -87,7 +87,8 @@ def stacked(parts: Sequence[Value], along: Value, asked: Asked, *, new: bool) ->
         sizes = {c for c in column if c is not None}
         if len(sizes) > 1:
             shown = " and ".join(dict.fromkeys(str(s) for s in shapes))
-            asked.clash("join", f"{shown} are joined along axis {at}, and differ along another")
+            near = len(shapes) == 2 and axis >= 2 and uneven(shapes[0], shapes[1])
+            asked.clash("divide" if near else "join", f"{shown} are joined along axis {at}, and differ along another")
             return ANY
         dims.append(sizes.pop() if sizes else None)
     return Shape(tuple(dims), shapes[0].open, asked.call)

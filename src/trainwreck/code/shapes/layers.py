@@ -76,7 +76,7 @@ def expect(layer: Layer, shape: Shape, got: Dim, wanted: Dim, what: str, report:
     origin = f" from {written(shape.by.node)[:50]}, line {shape.by.line}" if shape.by is not None else ""
     kind = what
     last = shape.dims[-1] if shape.dims else None
-    if what == "channels" and len(shape.dims) >= 3 and last == wanted and (last or 9) <= 4 and shape.dims[-2] == got:
+    if what == "channels" and len(shape.dims) >= 3 and last == wanted and (last or 9) <= 4:
         kind = "channels-last"
     text = f"{told(layer)} takes {wanted} {what}, and gets {got}: {shape}{origin}"
     report(Clash(kind, layer.call, text, (shape.by,) if shape.by is not None else ()))

@@ -1,7 +1,7 @@
 """An axis is cut into parts that do not divide it.
 
 What: an axis of known size is split by a pattern of einops, into patches, windows or heads, and the size is no
-multiple of the part; or a patch embedding is built for such an image.
+multiple of the part; or a map that was halved and enlarged again meets one that was not, some pixels larger.
 Why it matters: the first forward pass raises.
 When it is fine: where the input is padded or resized to a multiple before.
 """
@@ -39,6 +39,21 @@ def pool(x, window):
     return einops.reduce(x, "b (t w) d -> b t d", "mean", w=window)  # expect
 def main():
     return pool(torch.zeros(4, 100, 16), 8)
+""",
+    """
+import torch
+from torch import nn
+class Unet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(1, 8, 3, padding=1)
+        self.b = nn.Conv2d(8, 8, 3, padding=1)
+        self.up = nn.ConvTranspose2d(8, 8, 2, 2)
+    def forward(self, x):
+        a = self.a(x)
+        b = self.b(nn.functional.max_pool2d(a, 2))
+        return torch.cat([a, self.up(b)], dim=1)  # expect
+out = Unet()(torch.randn(2, 1, 45, 64))
 """,
 )
 GOOD = """
