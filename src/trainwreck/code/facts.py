@@ -245,10 +245,26 @@ def linear(project: Project, call: Call) -> bool:
     """True for the call of a layer object that is linear, or a stack that ends in one."""
     if call.name in LINEAR and is_torch(project, call):
         return True
+    if isinstance(call.node.func, ast.Subscript):
+        return _indexed_linear(project, call.node.func, call.scope)
     if not isinstance(call.node.func, ast.Name | ast.Attribute):
         return False
     layers = made(project, call.node.func, call.scope)
     return len(layers) == 1 and layers[0].name in LINEAR and is_torch(project, layers[0])
+
+
+def _indexed_linear(project: Project, node: ast.Subscript, scope: Scope) -> bool:
+    """True for ``self.layers[-1]`` of a list of layers that is written out and holds a linear layer there."""
+    at = node.slice.operand if isinstance(node.slice, ast.UnaryOp) else node.slice
+    if not isinstance(at, ast.Constant) or not isinstance(at.value, int):
+        return False
+    index = -at.value if isinstance(node.slice, ast.UnaryOp) else at.value
+    for stack in made(project, node.value, scope):
+        inner = stack.node.args[0] if stack.name == "ModuleList" and stack.node.args else None
+        layers = inner.elts if isinstance(inner, ast.List) else stack.node.args if stack.name == "Sequential" else []
+        if -len(layers) <= index < len(layers) and isinstance(layers[index], ast.Call):
+            return last_name(layers[index]) in LINEAR
+    return False
 
 
 def halved(project: Project, model: str, before: Call) -> Call | None:

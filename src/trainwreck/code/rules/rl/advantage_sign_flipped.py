@@ -156,10 +156,8 @@ def _is_advantage(project: Project, scope: Scope, node: ast.expr) -> bool:
     """True for a name that was set from something called an advantage."""
     if not isinstance(node, ast.Name):
         return bool(ADVANTAGE.match(written(node).rsplit(".", 1)[-1]))
-    return any(
-        b.value is not None and names_in(b.value, ADVANTAGE) and b.kind == "assign"
-        for b in project.lookup(node.id, scope)
-    )
+    values = [b.value for b in project.lookup(node.id, scope) if b.value is not None and b.kind == "assign"]
+    return any(names_in(v, ADVANTAGE) or re.search(r"\[['\"]adv", written(v)) for v in values)
 
 
 def _loss_is_turned(project: Project) -> bool:
