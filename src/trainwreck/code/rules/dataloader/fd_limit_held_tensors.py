@@ -3,7 +3,7 @@
 What: batches of a loader that has workers are appended to a list (or the loader is turned into a list) as they come.
 Why it matters: each tensor from a worker holds a file descriptor (the default sharing strategy on Linux): some
 thousands later the run stops with "too many open files".
-When it is fine: for a few batches, for copies (``.clone()``, ``.numpy().copy()``, ``.item()``), for results of the
+When it is fine: for a few (or large) batches, for copies (``.clone()``, ``.numpy().copy()``, ``.item()``), for results of the
 model, or with the sharing strategy ``file_system``.
 """
 
@@ -50,7 +50,7 @@ GOOD = """
 from torch.utils.data import DataLoader
 def main(ds, model):
     loader = DataLoader(ds, num_workers=8)
-    plain = DataLoader(ds)
+    plain, large = DataLoader(ds), DataLoader(ds, 64, num_workers=4)
     outs, ys, all_y = [], [], []
     for x, y in loader:
         outs.append(model(x))
@@ -61,8 +61,12 @@ def main(ds, model):
         ys.append(y.to("cuda"))
     for x, y in plain:
         ys.append(y)
+    for x, y in large:
+        ys.append(y)
     return list(plain)
 """
+SMALL = 4
+"""Samples in a batch, up to which a usual data set gives more tensors than the usual limit of 1,024 open files."""
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -94,7 +98,9 @@ def _loader(project: Project, node: ast.expr, scope: Scope) -> Call | None:
         node = node.args[0]
     for call in made(project, node, scope):
         workers = only(project, option(project, call, "num_workers", 5))
-        if call.name in LOADERS and is_torch(project, call) and isinstance(workers, int) and workers > 0:
+        size = only(project, option(project, call, "batch_size", 1))
+        many = size is None or (isinstance(size, int) and size <= SMALL)
+        if call.name in LOADERS and is_torch(project, call) and isinstance(workers, int) and workers > 0 and many:
             return call
     return None
 
