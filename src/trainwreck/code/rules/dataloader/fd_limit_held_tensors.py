@@ -3,8 +3,8 @@
 What: batches of a loader that has workers are appended to a list (or the loader is turned into a list) as they come.
 Why it matters: each tensor from a worker holds a file descriptor (the default sharing strategy on Linux): some
 thousands later the run stops with "too many open files".
-When it is fine: for a few (or large) batches, for copies (``.clone()``, ``.numpy().copy()``, ``.item()``), for results of the
-model, or with the sharing strategy ``file_system``.
+When it is fine: for a few (or large) batches, for copies (``.clone()``, ``.item()``), for results of the model, or
+with the sharing strategy ``file_system``.
 """
 
 from __future__ import annotations
