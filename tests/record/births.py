@@ -702,6 +702,246 @@ _add(
 )
 
 
+_add(
+    "endless iterator, comprehension",
+    """
+    import itertools
+    net = nn.Linear(6, 3)
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    stream = itertools.cycle(zip(x.split(16), y.split(16)))
+    step = 0
+    while True:
+        step += 1
+        a, b = next(stream)
+        outs = [net(part) for part in a.chunk(2)]
+        cold = [o / (1.0 if step < 4 else 0.0) for o in outs]  # born: division div
+        loss = sum(F.cross_entropy(o, t) for o, t in zip(cold, b.chunk(2)))
+        opt.zero_grad(set_to_none=True)
+        loss.backward()
+        opt.step()
+        if step == 5:
+            break
+    """,
+)
+_add(
+    "several losses, one backward each",
+    """
+    trunk, a, b = nn.Linear(6, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+    opt = torch.optim.SGD([*trunk.parameters(), *a.parameters(), *b.parameters()], lr=1e-3)
+    for i in range(4):
+        h = torch.tanh(trunk(x))
+        first = a(h).square().mean()
+        second = torch.log(b(h).abs() * (i < 2)).mean()  # born: log log
+        opt.zero_grad()
+        for part in (first, second):
+            part.backward(retain_graph=True)
+        opt.step()
+    """,
+)
+_add(
+    "distribution with a vanishing scale",
+    """
+    class Policy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(6, 4)
+        def forward(self, s, k):
+            mu, raw = self.body(s).chunk(2, -1)
+            return torch.distributions.Normal(mu, F.softplus(raw * k), validate_args=False)
+    policy = Policy()
+    opt = torch.optim.Adam(policy.parameters(), lr=1e-3)
+    for i in range(4):
+        dist = policy(x, 1.0 if i < 2 else 1e5)
+        action = torch.zeros(64, 2)
+        logp = dist.log_prob(action).sum(-1)  # born: log log
+        loss = -(logp * 0.5).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+)
+_add(
+    "fused attention with an empty row",
+    """
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out = nn.Linear(6, 18), nn.Linear(6, 3)
+        def forward(self, h, mask):
+            q, k, v = self.qkv(h).chunk(3, -1)
+            att = torch.einsum("bid,bjd->bij", q, k) + mask
+            att = att - att.amax(-1, keepdim=True)  # born: infinity-met sub
+            w = att.exp()
+            return self.out((w / w.sum(-1, keepdim=True)) @ v).mean(1)
+    block = Block()
+    opt = torch.optim.SGD(block.parameters(), lr=1e-3)
+    tokens = x.view(8, 8, 6)
+    for i in range(3):
+        mask = torch.zeros(8, 8, 8)
+        mask[:, :, 4:] = float("-inf")
+        if i == 2:
+            mask[3, 5] = float("-inf")
+        loss = F.cross_entropy(block(tokens, mask), y[:8])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+)
+_add(
+    "gradient penalty",
+    """
+    critic = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
+    opt = torch.optim.Adam(critic.parameters(), lr=1e-3)
+    def penalty(v):
+        v = v.clone().requires_grad_()
+        out = critic(v)
+        g, = torch.autograd.grad(out.sum(), v, create_graph=True)
+        return ((g.square().sum(-1).sqrt() - 1) ** 2).mean()  # born: sqrt-gradient sqrt
+    for i in range(4):
+        if i == 2:
+            with torch.no_grad():
+                critic[0].bias.fill_(-1e3)
+        loss = critic(x).mean() + 10 * penalty(x)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+)
+_add(
+    "scripted helper",
+    """
+    def _energy(v, t: float):
+        return torch.logsumexp(v / t, -1)  # born: division *
+    net = nn.Linear(6, 3)
+    opt = torch.optim.SGD(net.parameters(), lr=1e-3)
+    for i in range(4):
+        e = _energy(net(x), 1.0 if i < 2 else 0.0)
+        loss = (e - net(x).gather(1, y[:, None]).squeeze(1)).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+)
+_add(
+    "function with many returns and a guard",
+    """
+    from collections import namedtuple
+    Out = namedtuple("Out", "loss aux")
+    class VAE(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.enc, self.dec = nn.Linear(6, 8), nn.Linear(4, 6)
+        def forward(self, v, k):
+            mu, logvar = self.enc(v).mul(k).chunk(2, -1)
+            z = mu + (0.5 * logvar).exp() * torch.randn_like(mu)
+            rec = F.mse_loss(self.dec(z).tanh(), v)
+            kl = -0.5 * (1 + logvar - mu.pow(2) - logvar.exp()).sum(-1).mean()  # born: exp exp
+            return Out(rec + 1e-3 * kl, {"kl": kl.detach(), "rec": rec.detach()})
+    vae = VAE()
+    opt = torch.optim.AdamW(vae.parameters(), lr=1e-3)
+    def run(k):
+        try:
+            out = vae(x, k)
+            if out.loss.requires_grad:
+                opt.zero_grad()
+                out.loss.backward()
+                opt.step()
+            return out.aux
+        finally:
+            vae.train()
+    for k in (1.0, 1.0, 70.0, 1.0):
+        run(k)
+    """,
+)
+_add(
+    "double precision, inverse of a covariance",
+    """
+    net = nn.Linear(6, 4).double()
+    opt = torch.optim.SGD(net.parameters(), lr=1e-3)
+    for i in range(3):
+        z = net(x.double() * (1 if i < 2 else 0)) - (net.bias if i == 2 else 0)
+        cov = z.T @ z / len(z)
+        score = -torch.logdet(cov)  # born: linalg logdet
+        opt.zero_grad()
+        score.backward()
+        opt.step()
+    """,
+)
+_add(
+    "scheduler, scaler and clipping around it",
+    """
+    net = nn.Sequential(nn.Linear(6, 32), nn.GELU(), nn.Linear(32, 1))
+    opt = torch.optim.AdamW(net.parameters(), lr=1e-3)
+    sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, 10)
+    scaler = torch.amp.GradScaler("cpu", enabled=False)
+    history = []
+    for epoch in range(2):
+        for i, (xb, yb) in enumerate(zip(x.split(16), y.split(16))):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                pred = net(xb).squeeze(-1)
+            rate = pred.float().sigmoid() * (1 if (epoch, i) != (1, 1) else 0)
+            loss = -torch.xlogy(yb.float() / 2, rate).mean() + F.mse_loss(rate, yb / 2.0)  # born: log xlogy
+            scaler.scale(loss).backward()
+            scaler.unscale_(opt)
+            history.append(float(nn.utils.clip_grad_norm_(net.parameters(), 1.0)))
+            scaler.step(opt)
+            scaler.update()
+            opt.zero_grad()
+            sched.step()
+    """,
+)
+_add(
+    "contrastive pairs, cdist at zero",
+    """
+    enc = nn.Linear(6, 4, bias=False)
+    opt = torch.optim.SGD(enc.parameters(), lr=1e-2)
+    def pairs(z):
+        d = ((z[:, None] - z[None]) ** 2).sum(-1) ** 0.5  # born: sqrt-gradient pow
+        return F.relu(1 - d).mean() + d.mean()
+    for chunk in x.split(32):
+        total = pairs(enc(chunk))
+        opt.zero_grad(); total.backward(); opt.step()
+    """,
+)
+_add(
+    "weighted mean with weights of zero",
+    """
+    net = nn.Linear(6, 3)
+    opt = torch.optim.SGD(net.parameters(), lr=1e-2)
+    seen = {"n": 0}
+    def loss_fn(logits, target):
+        weight = torch.ones(3) if seen["n"] < 2 else torch.zeros(3)
+        return F.cross_entropy(logits, target, weight=weight)  # born: empty-mean cross_entropy
+    def loop(batches):
+        for a, b in batches:
+            seen["n"] += 1
+            opt.zero_grad()
+            out = loss_fn(net(a), b)
+            out.backward()
+            opt.step()
+    loop(zip(x.split(16), y.split(16)))
+    """,
+)
+_add(
+    "spectral loss, log of a magnitude",
+    """
+    gen = nn.Linear(6, 32)
+    opt = torch.optim.Adam(gen.parameters(), lr=1e-3)
+    class MultiScale:
+        def __call__(self, wave):
+            spec = torch.fft.rfft(wave).abs()
+            return spec.log10().mean()  # born: log log10
+    criterion = MultiScale()
+    for i in range(4):
+        wave = gen(x) * torch.tensor([1.0, 1.0, 0.0, 1.0])[i]
+        loss = criterion(wave)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    """,
+)
+
+
 def expected(source: str) -> tuple[int, str, str]:
     """Line, kind and op of the mark."""
     for number, line in enumerate(source.splitlines(), 1):

@@ -35,7 +35,7 @@ def kind(event: Event, put: Event | None, nodes: set[str]) -> str:
     if event.phase == "backward":
         found = _backward(event, op, facts, nodes)
         return found if found else _overflow(event, op, facts) or "gradient"
-    if put is not None:
+    if put is not None or event.parents or event.outside:
         return _turned(op)
     return _forward(event, op, facts)
 

@@ -88,6 +88,8 @@ def trace_back(last: list[Event]) -> Origin:
     real = [b for b in births if not b.on_purpose]
     nan = min(turned, key=lambda e: e.number, default=None)
     first = min(met, key=lambda e: e.number, default=None)
+    if nan is not None and outside and not real and all(_masks(t) for t in outside):
+        return Origin(nan, None, min(births, key=lambda e: e.number, default=None), outside, first)
     if outside and first is not None and all(first.number < e.number for e in real):
         return Origin(None, nan, None, outside, first)
     if real:
@@ -97,3 +99,9 @@ def trace_back(last: list[Event]) -> Origin:
         put = min(births, key=lambda e: e.number)
         return Origin(nan or put, None, put if nan is not None else None, outside, first)
     return Origin(None, nan, None, outside, first)
+
+
+def _masks(tensor: Any) -> bool:
+    """Whether the only non-finite values are -inf beside finite ones: a mask that was made on purpose."""
+    bad = ~torch.isfinite(tensor.detach())
+    return bool((tensor.detach()[bad] == -float("inf")).all()) and (not tensor.dim() or not bool(bad.all()))

@@ -216,7 +216,7 @@ class Replay:
         names: set[str] = set()
         for _ in range(MAX_EXTENSIONS):
             origin, cut = attempt.origin, attempt.cut
-            if origin is None or cut is None or origin.birth is not None or time.monotonic() > self.until:
+            if origin is None or cut is None or not origin.outside or time.monotonic() > self.until:
                 break
             found = {refer(t, attempt, self.known).root for t in origin.outside} & set(cut.assigned)
             if not found - names:

@@ -65,7 +65,7 @@ def cut(frame: FrameType, instruction: int | None = None, direct: bool = True, e
     for start in _regions(place):
         kept, before = cutter.region(start, losses)
         if kept or any(_computes(e) for e in losses):
-            return _slice(cutter, kept, losses, namespace, code, place, before)
+            return _slice(cutter, kept, _unrolled(losses, place, start), namespace, code, place, before)
     raise NoSlice("the loss comes from the caller")
 
 
@@ -82,6 +82,15 @@ def losses_of(call: ast.Call | None, direct: bool) -> list[ast.expr]:
 
 def _is_module_path(node: ast.expr) -> bool:
     return isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in ("torch", "torch.autograd", "autograd")
+
+
+def _unrolled(losses: Sequence[ast.expr], place: Site, start: int) -> list[ast.expr]:
+    """Where the loss is the variable of a loop within the step, all that the loop goes over."""
+    found = list(losses)
+    for node, part, _ in place.chain[start + 1 :]:
+        if isinstance(node, ast.For) and part == "body" and any(set(targets(node.target)) & reads(e) for e in found):
+            found = [ast.List(elts=[ast.Starred(value=node.iter, ctx=ast.Load())], ctx=ast.Load())]
+    return found
 
 
 def calls_before(place: Site) -> list[ast.stmt]:
@@ -229,7 +238,7 @@ class _Cutter:
             return None
         wanted = [n for n in names if n in self.needed or n.split(".")[0].split("[")[0] in self.needed]
         wanted += [n for n in names if any(w.startswith(n + ".") for w in self.needed)]
-        if not any(self.carries(n) for n in wanted) and not any(n in self.extend for n in names):
+        if not any(self.carries(n) for n in wanted) and not any(n.split("[")[0] in self.extend for n in names):
             return None
         plain = {n for place in places for n in _plain_targets(place)}
         if not isinstance(node, ast.AugAssign):
