@@ -81,7 +81,7 @@ def _made_and_unused(project: Project) -> Iterator[Evidence]:
     """An embedding of positions that is made and never added."""
     for owner in modules(project):
         forward = owner.method("forward")
-        if forward is None or project.find_method(owner, "embed") is not None:
+        if forward is None or not _embeds(owner, forward):
             continue
         for name, bindings in owner.attributes.items():
             if not re.match(r"(pos(ition(s|al)?)?|wpe|pe)(_?(emb\w*|enc\w*|embedding|encoding))?$", name):
@@ -95,6 +95,17 @@ def _made_and_unused(project: Project) -> Iterator[Evidence]:
             if made and not read:
                 text = f"self.{name} is made and never added: the order of the tokens makes no difference"
                 yield sighting(__name__, (made[0].node, made[0].scope), text)
+
+
+def _embeds(owner: Scope, forward: Scope) -> bool:
+    """True if the forward itself looks tokens up in an embedding that is not one of positions."""
+    tables = [
+        name
+        for name, bindings in owner.attributes.items()
+        if not name.startswith(("pos", "wpe", "pe"))
+        and any(isinstance(b.value, ast.Call) and last_name(b.value.func) == "Embedding" for b in bindings)
+    ]
+    return any(f"self.{name}(" in written(forward.node) for name in tables)
 
 
 def _nowhere(project: Project) -> Iterator[Evidence]:
