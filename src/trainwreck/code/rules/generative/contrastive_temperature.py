@@ -10,9 +10,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from trainwreck.code.bounds import interval, origin
-from trainwreck.code.calls import written
+from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import source
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
@@ -129,14 +130,24 @@ def _out_of_range(project: Project) -> Iterator[Evidence]:
 
 
 def _scaled(project: Project, node: ast.BinOp, scope: Scope) -> bool:
+    if not re.search(r"cross_entropy|logsumexp|log_softmax", scope.module.text):
+        return False
     for side, other in ((node.right, node.left), (node.left, node.right)):
-        if _is_temperature(project, side, scope) and _similarity(project, other, scope):
+        if not isinstance(side, ast.Name | ast.Attribute) or not TEMPERATURE.search(written(side)):
+            continue
+        if SIMILARITY.search(written(other)):
             # CLIP learns the logarithm of 1 / temperature and multiplies by its exponential
-            if any(re.search(r"exp\(|scale|\b1(\.0*)? /", written(s.node)) for s in back(project, side, scope)):
-                return False
-            return (
-                "cross_entropy" in scope.module.text
-                or "logsumexp" in scope.module.text
-                or "log_softmax" in scope.module.text
-            )
+            return not any(_inverse(s.node) for s in islice(back(project, side, scope), 60))
+    return False
+
+
+def _inverse(node: ast.expr) -> bool:
+    """True for ``x.exp()``, ``1 / x`` and what is called a scale."""
+    match node:
+        case ast.BinOp(left=ast.Constant(value=1), op=ast.Div()):
+            return True
+        case ast.Call():
+            return last_name(node.func) == "exp"
+        case ast.Name() | ast.Attribute():
+            return "scale" in last_name(node)
     return False
