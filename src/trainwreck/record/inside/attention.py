@@ -29,6 +29,7 @@ class Attention(Probe):
     """Events for targets that equal inputs, attention to the future, to padding or to one place only."""
 
     name = "attention"
+    rarely = frozenset(("backward",))
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)

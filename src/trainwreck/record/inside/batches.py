@@ -18,7 +18,7 @@ from torch.utils.data import dataloader as implementation
 from . import callers
 from .digest import is_plain
 from .holdings import holdings
-from .probe import Probe, Step
+from .probe import Probe
 
 MAX_HASHED = 400
 """Batches of one loader whose content is compared (iterable datasets with several workers only)."""
@@ -32,7 +32,6 @@ class Batches(Probe):
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
         self._started = 0.0
-        self._waited = 0.0
         self._known: weakref.WeakSet[Any] = weakref.WeakSet()
         self._hashes: dict[bytes, int] = {}
         self._counts = [0, 0]
@@ -47,17 +46,13 @@ class Batches(Probe):
         base = implementation._BaseDataLoaderIter
         base._num_yielded = _Counter(self._has)
 
-    def after_step(self, step: Step) -> None:
-        """What was waited for since the last step."""
-        if self._waited:
-            step.row["data_seconds"], self._waited = self._waited, 0.0
-
     def _asks(self, _: Any, __: FrameType | None) -> None:
         self._started = time.perf_counter()
 
     def _has(self, iterator: Any, frame: FrameType) -> None:
         if self._started:
-            self._waited += time.perf_counter() - self._started
+            columns = self.recorder.columns
+            columns["data_seconds"] = columns.get("data_seconds", 0.0) + time.perf_counter() - self._started
             self._started = 0.0
         many = getattr(iterator, "_num_workers", 0) > 1
         if many and issubclass(type(getattr(iterator, "_dataset", None)), IterableDataset):

@@ -29,6 +29,7 @@ class Copies(Probe):
     """Table ``copies``: ``<copy>.distance`` and ``.ratio`` of norms; events for those that grow, shrink or stay."""
 
     name = "copies"
+    rarely = frozenset(("after_step",))
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)

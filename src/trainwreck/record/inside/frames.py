@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
 import torch
 
 from . import callers
 from .digest import digest, is_plain, plain_number
-from .probe import Backward, Probe, Step
+from .probe import Backward, Probe
 from .variables import local_variables
 
 MAX_TERMS = 24
@@ -32,7 +33,8 @@ class Frames(Probe):
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
-        self._terms: dict[str, list[Any]] = {}
+        self._seen: dict[str, int] = {}
+        self._alone: dict[tuple[CodeType, int], bool] = {}
         self._last: dict[str, weakref.ref[Any]] = {}
         self._described: set[tuple[str, str]] = set()
         self._twins: list[tuple[str, str]] = []
@@ -42,19 +44,18 @@ class Frames(Probe):
         frame = moment.frame
         if frame is None:
             return
+        place = (frame.f_code, frame.f_lineno)
+        if not moment.sampled and self._alone.get(place, False):
+            return  # no term beside the loss itself, which is recorded anyway
         with local_variables(frame) as found:
-            self._take_terms(found, moment)
+            count = self._take_terms(found, moment)
             if moment.sampled:
+                self._alone[place] = count <= 1
                 self._take_digests(found, moment)
 
-    def before_step(self, step: Step) -> None:
-        """The terms of the backwards since the last step become columns of this step."""
-        terms, self._terms = self._terms, {}
-        for name, values in terms.items():
-            step.row[f"term/{name}"] = values[0] if len(values) == 1 else sum(values[1:], values[0]) / len(values)
-
-    def _take_terms(self, found: dict[str, Any], moment: Backward) -> None:
-        count = 0
+    def _take_terms(self, found: dict[str, Any], moment: Backward) -> int:
+        """Put the terms into the columns of the step to come; how many there are."""
+        count, columns = 0, self.recorder.columns
         for name, value in found.items():
             if not isinstance(value, torch.Tensor) or value.numel() != 1 or not value.requires_grad:
                 continue
@@ -62,11 +63,18 @@ class Frames(Probe):
                 continue  # a parameter, or left over from an earlier backward
             count += 1
             if count > MAX_TERMS:
-                return
+                break
             self._last[name] = weakref.ref(value)
             plain = value.detach().reshape(())
-            on_cpu = plain.device.type == "cpu"
-            self._terms.setdefault(name, []).append(float(plain) if on_cpu else plain.clone())
+            number = float(plain) if plain.device.type == "cpu" else plain.clone()
+            key, seen = f"term/{name}", self._seen.get(name)
+            if key in columns and seen is not None:
+                # Micro-batches of one step: the mean of what they show.
+                self._seen[name] = seen + 1
+                columns[key] = columns[key] + (number - columns[key]) / (seen + 1)
+            else:
+                self._seen[name], columns[key] = 1, number
+        return count
 
     def _take_digests(self, found: dict[str, Any], moment: Backward) -> None:
         row: dict[str, Any] = {"step": moment.step}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from types import FrameType
 from typing import Any
 
@@ -13,15 +14,25 @@ from .alarms import Alarm
 from .probe import Backward, Probe, Step
 from .watched import Watched, dense, foreach_norms
 
-WEIGHTS_PER_STEP = 1 << 16
-"""Elements of the weights whose finiteness is looked at after each step on the CPU (about 10 µs); larger models are
-gone through part by part, and as a whole at sampled steps."""
+WEIGHTS_PER_STEP = 1 << 14
+"""Elements of the weights whose finiteness is looked at after each step on the CPU (some 10 µs); of a larger model a
+part of one parameter in turn, and all of it at sampled steps."""
+
+
+SHARE = 0.004
+"""Share of a step that gradient norms may take on the CPU (the goal for the whole recorder is 0.02)."""
 
 
 class Health(Probe):
-    """Norms by module in every row, and the alarms for what is not finite."""
+    """Norms by module in every row, and the alarms for what is not finite.
+
+    Where norms of all gradients would cost too much, large ones are estimated from a part of their rows between sampled
+    steps. Small ones (biases, norms) are always read whole, and a gradient that is not finite shows there first.
+    """
 
     name = "gradient norms"
+    _part = 1
+    _last = _whole = _interval = 0.0
 
     def backward(self, moment: Backward) -> None:
         """The loss, before its backward: a CPU loss is looked at now, a device's at the flush."""
@@ -36,7 +47,11 @@ class Health(Probe):
     def before_step(self, step: Step) -> None:
         """Gradient norms by module; the first parameter whose gradient is not finite."""
         watched = step.watched
-        columns, deferred, bad = watched.gradient_norms()
+        began = time.perf_counter()
+        # Of the first optimizer only: a second one's norms come between its steps.
+        columns, deferred, bad = watched.gradient_norms(1 if step.sampled or watched.index else self._part)
+        if not watched.index:
+            self._afford(step, began)
         step.row.update(watched.rates())
         step.row.update(columns)
         if deferred is not None:
@@ -60,6 +75,18 @@ class Health(Probe):
                 )
             )
 
+    def _afford(self, step: Step, began: float) -> None:
+        """Look at so many rows of large gradients that norms cost about ``SHARE`` of a step; at sampled ones at all."""
+        now = time.perf_counter()
+        interval, self._last = now - self._last, now
+        if step.sampled:
+            self._whole = now - began
+        elif step.number > 5:
+            self._interval = interval if not self._interval else 0.9 * self._interval + 0.1 * interval
+        if step.sampled and self._interval and step.watched.on_cpu:
+            share = self._whole / self._interval
+            self._part = 1 if share < 2 * SHARE else min(16, 2 ** math.ceil(math.log2(share / SHARE)))
+
     def after_step(self, step: Step) -> None:
         """Update ratios at sampled steps; whether the weights are still finite."""
         watched = step.watched
@@ -74,7 +101,10 @@ class Health(Probe):
 
     def _weights(self, step: Step) -> None:
         members = turn(step.watched, step.number, step.sampled)
-        norms = foreach_norms([dense(step.watched.parameters[i].detach()) for i in members])
+        looked = [dense(step.watched.parameters[i].detach()) for i in members]
+        if len(members) == 1:
+            looked = [looked[0].flatten()[:WEIGHTS_PER_STEP]]
+        norms = foreach_norms(looked)
         if not norms:
             return
         values = torch.stack(norms).tolist()
@@ -102,12 +132,9 @@ class Health(Probe):
 
 
 def turn(watched: Watched, number: int, whole: bool) -> list[int]:
-    """The parameters that are looked at after step ``number``: all of a small model, a part of a large one in turn."""
-    parameters = watched.parameters
-    if whole or watched.numel <= WEIGHTS_PER_STEP:
-        return list(range(len(parameters)))
-    parts = min(len(parameters), watched.numel // WEIGHTS_PER_STEP + 1)
-    return list(range(number % parts, len(parameters), parts))
+    """The parameters that are looked at after step ``number``: all of a small model, one of a large one in turn."""
+    count = len(watched.parameters)
+    return list(range(count)) if whole or watched.numel <= WEIGHTS_PER_STEP else [number % count]
 
 
 def nonfinite_loss(step: int, value: float, frame: FrameType | None, loss: Any) -> Alarm:

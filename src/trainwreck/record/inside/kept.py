@@ -25,14 +25,15 @@ class Kept(Probe):
     """Event ``live-graph-kept``."""
 
     name = "kept graphs"
+    rarely = frozenset(("backward",))
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
         self._lengths: dict[str, list[tuple[int, int]]] = {}
-        self._next = 15
+        self._next = 20
 
     def backward(self, moment: Backward) -> None:
-        """At steps 15, 30, 60, 120 …: what has grown since?"""
+        """At steps 20, 40, 80, 160 …: what has grown since?"""
         if moment.step < self._next or moment.frame is None:
             return
         self._next = 2 * moment.step

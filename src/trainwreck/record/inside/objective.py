@@ -27,6 +27,7 @@ class Objective(Probe):
     """Events for what is wrong in the loss itself; a table ``objective`` of how predictions and targets agree."""
 
     name = "objective"
+    rarely = frozenset(("backward",))
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)

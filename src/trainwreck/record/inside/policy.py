@@ -30,6 +30,7 @@ class Policy(Probe):
     """Events ``live-policy-gradient-reversed`` and ``live-advantage-reversed``."""
 
     name = "policy"
+    rarely = frozenset(("backward",))
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)

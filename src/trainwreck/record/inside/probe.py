@@ -60,6 +60,9 @@ class Probe:
     """Base of all probes. ``name`` says in reports what is no longer recorded when it is switched off."""
 
     name = "probe"
+    rarely: frozenset[str] = frozenset()
+    """Moments at which it is called at sampled steps only (``after_step`` also before one, and at the first ten): calls
+    that do nothing cost most of what a recorder costs."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder

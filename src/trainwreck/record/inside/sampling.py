@@ -33,11 +33,14 @@ class Sampling(Probe):
     fired and for statistics that do not move."""
 
     name = "module outputs"
+    rarely = frozenset(("before_step", "after_step"))
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
         self.compiled = False
         self._every = bool(recorder.options.get("every_leaf"))
+        if self._every:
+            self.rarely = frozenset()
         self._handles: list[Any] = []
         self._leaves: dict[int, tuple[str, str]] = {}
         self._row: dict[str, Any] = {}

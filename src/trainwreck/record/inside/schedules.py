@@ -11,8 +11,12 @@ import torch
 from . import callers
 from .probe import Probe, Step
 
-CHECKED = 30
+CHECKED = 40
 """Steps after which a scheduler is compared with the optimizers that have stepped."""
+
+
+FRESH = 20
+"""Steps of a scheduler up to which it has begun anew: the next sampled step comes within 20."""
 
 
 class Schedules(Probe):
@@ -20,13 +24,13 @@ class Schedules(Probe):
     ``live-resume-without-scheduler``."""
 
     name = "schedules"
+    rarely = frozenset(("before_step", "after_step"))
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
         self._schedulers: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
         self._resumed: weakref.WeakKeyDictionary[Any, tuple[str, int] | None] = weakref.WeakKeyDictionary()
         self._restored: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._steps = 0
 
     def attach(self) -> None:
         """Listen to ``step`` and ``load_state_dict`` of schedulers and to ``load_state_dict`` of optimizers."""
@@ -48,8 +52,7 @@ class Schedules(Probe):
 
     def after_step(self, step: Step) -> None:
         """After some steps: does every scheduler that steps drive an optimizer that steps?"""
-        self._steps += 1
-        if self._steps % CHECKED == 0:
+        if step.number >= CHECKED:
             self._stale()
 
     def close(self) -> None:
@@ -105,7 +108,7 @@ class Schedules(Probe):
         mine = [s for s in self._schedulers if getattr(s, "optimizer", None) is step.optimizer] or schedulers_of(
             step.optimizer
         )
-        forgotten = [s for s in mine if s not in self._restored and int(getattr(s, "last_epoch", 1)) <= 0]
+        forgotten = [s for s in mine if s not in self._restored and int(getattr(s, "last_epoch", 99)) <= FRESH]
         if forgotten and len(forgotten) == len(mine):
             text = (
                 f"the optimizer's state was loaded, but its {type(forgotten[0]).__name__} begins at step 0 again:"

@@ -29,7 +29,7 @@ BLOCK = b"\x93TWB"
 PREFIX = struct.Struct("<III")
 MISSING_BITS = 0x7FF8_0000_5452_574B
 MISSING = struct.unpack("<d", struct.pack("<Q", MISSING_BITS))[0]
-MAX_BYTES = 64 << 20
+MAX_BYTES = 32 << 20
 """Size of one rank's numbers on disk by default."""
 MAX_EVENTS = 20_000
 """Lines of events of one rank; more of them say nothing new."""

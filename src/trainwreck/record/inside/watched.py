@@ -13,6 +13,8 @@ from .names import Names, groups
 
 MAX_GROUPS = 24
 """Modules whose norms are kept apart; deeper ones are summed into these (a page of a heat map)."""
+LARGE = 1 << 14
+"""Elements of a gradient from which a part of its rows may stand for all."""
 SAMPLE = 512
 """Elements of each parameter that are compared before and after a sampled step."""
 
@@ -69,20 +71,26 @@ class Watched:
                 found[f"lr/group{i}" if i else "lr"] = float(rate)
         return found
 
-    def gradient_norms(self) -> tuple[dict[str, float], Deferred | None, tuple[str, float] | None]:
+    def gradient_norms(self, part: int = 1) -> tuple[dict[str, float], Deferred | None, tuple[str, float] | None]:
         """Norms of the gradients: (columns, what is to be read later, the first non-finite one by name).
 
-        On the CPU the numbers are there at once; on a device they are left unread in the second part.
+        On the CPU the numbers are there at once; on a device they are left unread in the second part. With ``part``
+        above 1 large gradients are estimated from every ``part``-th row.
         """
         present: list[int] = []
         gradients: list[Any] = []
+        scales: dict[int, float] = {}
         for i, p in enumerate(self.parameters):
             gradient = p.grad
             if gradient is None:
                 self.without_grad[i] += 1
                 continue
             present.append(i)
-            gradients.append(dense(gradient))
+            rows = dense(gradient)
+            if part > 1 and rows.dim() > 1 and rows.numel() >= LARGE and rows.shape[0] >= 8 * part:
+                scales[i] = math.sqrt(part)
+                rows = rows[self.steps // 20 % part :: part]
+            gradients.append(rows)
         if not gradients:
             return {}, None, None
         norms = torch.stack(foreach_norms(gradients))
@@ -93,6 +101,8 @@ class Watched:
         if norms.device.type != "cpu":
             return {}, (norms, columns), None
         values = norms.tolist()
+        if scales:
+            values = [v * scales.get(i, 1.0) for i, v in zip(present, values, strict=True)]
         if self.steps < 8:
             for i, value in zip(present, values, strict=True):
                 self.zero_grad[i] += value == 0.0

@@ -17,8 +17,8 @@ from .watched import Watched, sample_of
 
 WIRING_STEPS = 5
 """Steps after which the wiring is judged: one may be a warm-up, five of a kind are no accident (a judgement)."""
-MODE_STEPS = 16
-"""Steps between two looks at the mode flags afterwards."""
+MODE_STEPS = 20
+"""Steps between two looks at the mode flags afterwards: sampled ones."""
 
 
 ADAPTER = re.compile(r"(^|[._])(lora|loras|lora_[ab]|adapter|adapters|ia3|prefix_tuning)([._]|$)", re.IGNORECASE)
@@ -43,6 +43,7 @@ class Wiring(Probe):
     """Judges how model, loss and optimizer are connected."""
 
     name = "wiring"
+    rarely = frozenset(("backward", "before_step", "after_step"))
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
@@ -56,6 +57,8 @@ class Wiring(Probe):
 
         They may stay while another loss goes backward (a GAN's), so one look at which they are gone is enough.
         """
+        if not moment.sampled:
+            return  # steps 6 to 10 are no sampled ones
         line = moment.frame.f_lineno if moment.frame is not None else 0
         before = self._lines.get(line, 0)
         self._lines[line] = before + 1
