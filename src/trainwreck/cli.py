@@ -133,6 +133,10 @@ def check(paths: tuple[str, ...], **options: Any) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Write the report there; its format by extension.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--fail-on", type=click.Choice(FAIL_ON), default=None, help="Turn an exit code 0 into 1. Default: never.")
+@click.option("--on-alarm", metavar="CMD", help="Shell command at each alarm (facts: TRAINWRECK_ALARM_*).")
+@click.option("--stop-on", type=click.Choice(["critical", "warning"]), help="End the program at such an alarm.")
+@click.option("--every-leaf", is_flag=True, help="Look at the outputs of every leaf module at every step (dearer).")
+@click.option("--quiet", is_flag=True, help="No alarms on standard error while it runs.")
 def run(
     command: tuple[str, ...],
     module: bool,
@@ -141,15 +145,18 @@ def run(
     output: str | None,
     color: str,
     fail_on: str | None,
+    **options: Any,
 ) -> None:
     """A training script under the flight recorder, unchanged; the diagnosis at its end.
 
-    The exit code is the script's own (128 + signal); 0 becomes 1 only under --fail-on.
+    SCRIPT may be a launcher (torchrun, accelerate launch) with its arguments: each rank is recorded. The exit code is
+    the script's own (128 + signal); 0 becomes 1 only under --fail-on.
     """
     from trainwreck.record import verb
 
     words = ("-m", *command) if module else command
-    sys.exit(verb.run(words, record_to, form, output, color, fail_on, _deliver))
+    given = {name: value for name, value in options.items() if value}
+    sys.exit(verb.run(words, record_to, form, output, color, fail_on, _deliver, given))
 
 
 @cli.command()

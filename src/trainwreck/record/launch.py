@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from trainwreck.core.errors import TrainwreckError
 
@@ -19,16 +21,47 @@ LAUNCHERS = (
     "torch.distributed.run",
     "torch.distributed.launch",
     "accelerate.commands.launch",
+    "accelerate.commands.accelerate_cli",
     "deepspeed.launcher.runner",
 )
+COMMANDS = {
+    "torchrun": ("-m", "torch.distributed.run"),
+    "accelerate": ("-m", "accelerate.commands.accelerate_cli"),
+    "deepspeed": ("-m", "deepspeed.launcher.runner"),
+    "python": (),
+    "python3": (),
+}
+"""Commands that people put before a script, and what Python is given instead of them."""
 
 
-def run(command: Sequence[str], folder: Path, *, quiet_stdout: bool = False) -> int:
+def words(command: Sequence[str]) -> tuple[str, ...]:
+    """``command`` with a launcher's name (``torchrun``) as the module that it stands for, unless a file has it."""
+    if command and command[0] in COMMANDS and not Path(command[0]).is_file():
+        return (*COMMANDS[command[0]], *command[1:])
+    return tuple(command)
+
+
+def launched(command: Sequence[str]) -> str | None:
+    """The script that ``command`` comes to: the script itself, or the first one among a launcher's arguments."""
+    if command[0] != "-m":
+        return command[0]
+    if len(command) > 1 and command[1] in LAUNCHERS:
+        return next((word for word in command[2:] if word.endswith(".py") and Path(word).is_file()), None)
+    return None
+
+
+def run(
+    command: Sequence[str],
+    folder: Path,
+    *,
+    quiet_stdout: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> int:
     """Run ``python`` with ``command`` (a script or ``-m module``, and its arguments) under the recorder.
 
-    Returns the program's own exit code, 128 + signal where a signal ended it. ``quiet_stdout`` joins its standard
-    output to standard error, so that ours holds nothing but our answer. Raises TrainwreckError if there is no such
-    script.
+    ``options`` are those of the recorder (docs/recorder.md). Returns the program's own exit code, 128 + signal where a
+    signal ended it. ``quiet_stdout`` joins its standard output to standard error, so that ours holds nothing but our
+    answer. Raises TrainwreckError if there is no such script.
     """
     if not command:
         raise TrainwreckError("name a script, or -m MODULE")
@@ -36,6 +69,8 @@ def run(command: Sequence[str], folder: Path, *, quiet_stdout: bool = False) -> 
         raise TrainwreckError(f"{command[0]}: no such script; check the spelling")
     environment = dict(os.environ)
     environment["TRAINWRECK_RECORD"] = str(folder.absolute())
+    if options:
+        environment["TRAINWRECK_OPTIONS"] = json.dumps(dict(options))
     before = environment.get("PYTHONPATH", "")
     environment["TRAINWRECK_PYTHONPATH"] = before
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(BOOTSTRAP), before]))
@@ -75,9 +110,10 @@ def default_folder(script: str) -> Path:
 
 def sources(command: Sequence[str]) -> list[str]:
     """The script itself, and the files beside it that it imports, directly or through one another. Nothing is run."""
-    if command[0] == "-m":
+    name = launched(command)
+    if name is None:
         return []
-    script = Path(command[0])
+    script = Path(name)
     found, todo = [script], [script]
     while todo and len(found) < MAX_SOURCES:
         for name in _imported(todo.pop()):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from trainwreck import engine
 from trainwreck.core.errors import TrainwreckError
@@ -24,10 +26,16 @@ def run(
     color: str,
     fail_on: str | None,
     deliver: Deliver,
+    options: Mapping[str, Any] | None = None,
 ) -> int:
-    """Run ``command`` under the recorder and report; the exit code."""
-    folder = Path(record_to) if record_to else launch.default_folder(command[-1] if command[0] == "-m" else command[0])
-    code = launch.run(command, folder, quiet_stdout=form in ("json", "jsonl"))
+    """Run ``command`` under the recorder and report; the exit code. ``options`` are those of the recorder."""
+    command = launch.words(command)
+    if not command:
+        raise TrainwreckError("name a script, or -m MODULE")
+    folder = Path(record_to) if record_to else launch.default_folder(launch.launched(command) or command[1])
+    code = launch.run(command, folder, quiet_stdout=form in ("json", "jsonl"), options=options)
+    if os.environ.get("RANK", "0") != "0":
+        return code  # under a launcher rank 0 speaks for all
     try:
         result = diagnosis(command, folder)
     except TrainwreckError as problem:
@@ -39,12 +47,17 @@ def run(
         with contextlib.redirect_stdout(sys.stderr):
             deliver(result, form or "full", None, color)
     if folder.is_dir():
-        print(f"recording: {folder}  (again: trainwreck diagnose {folder} --code {command[0]})", file=sys.stderr)
+        print(f"recording: {folder}  (again: trainwreck diagnose {folder} {_code(command)})", file=sys.stderr)
     if code == 0 and fail_on not in (None, "never"):
         worst = result.worst()
         if worst is not None and SEVERITIES.index(worst) >= SEVERITIES.index(fail_on):
             return 1
     return code
+
+
+def _code(command: Sequence[str]) -> str:
+    script = launch.launched(command)
+    return f"--code {script}" if script else ""
 
 
 def diagnosis(command: Sequence[str], folder: Path) -> Result:
