@@ -86,10 +86,15 @@ def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
 
 def _is_temperature(project: Project, node: ast.expr, scope: Scope) -> bool:
     """True for what is called a temperature, or ``t`` with a value below 1."""
-    if TEMPERATURE.search(written(node)):
+    if not isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+        return False
+    text = written(node)
+    if TEMPERATURE.search(text):
         return True
+    if not re.search(r"(^|[._])[tT]$", text):
+        return False
     low, high = interval(project, node, scope)
-    return bool(re.search(r"(^|[._])[tT]$", written(node))) and low == high and 0 < low < 1
+    return low == high and 0 < low < 1
 
 
 def _similarity(project: Project, node: ast.expr, scope: Scope) -> bool:
@@ -133,9 +138,7 @@ def _scaled(project: Project, node: ast.BinOp, scope: Scope) -> bool:
     if not re.search(r"cross_entropy|logsumexp|log_softmax", scope.module.text):
         return False
     for side, other in ((node.right, node.left), (node.left, node.right)):
-        if not isinstance(side, ast.Name | ast.Attribute) or not TEMPERATURE.search(written(side)):
-            continue
-        if SIMILARITY.search(written(other)):
+        if _is_temperature(project, side, scope) and _similarity(project, other, scope):
             # CLIP learns the logarithm of 1 / temperature and multiplies by its exponential
             return not any(_inverse(s.node) for s in islice(back(project, side, scope), 60))
     return False
