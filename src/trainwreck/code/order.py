@@ -97,6 +97,8 @@ class TrainingStep:
     steps: list[Call] = field(default_factory=list)
     zeros: list[Call] = field(default_factory=list)
     schedulers: list[Call] = field(default_factory=list)
+    micro: Loop | None = None
+    """The loop over micro batches, where ``body`` is the loop around it, which holds the optimizer's step."""
 
 
 def training_steps(project: Project) -> list[TrainingStep]:
@@ -114,8 +116,10 @@ def _training_steps(project: Project) -> list[TrainingStep]:
             continue
         around = loops(project, call.node, call.scope)
         loop = next((x for x in around if iterates_data(x)), around[0] if around else None)
+        outer = _update_loop(project, loop, around, call.scope)
+        micro, loop = (loop, outer) if outer is not None else (None, loop)
         body: ast.AST = loop if loop is not None else call.scope.node
-        step = found.setdefault(id(body), TrainingStep(call.scope, body, loop))
+        step = found.setdefault(id(body), TrainingStep(call.scope, body, loop, micro=micro))
         step.backward.append(call)
     for step in found.values():
         for call in project.calls_by_scope.get(step.scope, ()):
@@ -124,6 +128,22 @@ def _training_steps(project: Project) -> list[TrainingStep]:
             ):
                 _sort_in(project, step, call)
     return list(found.values())
+
+
+def _update_loop(project: Project, loop: Loop | None, around: list[Loop], scope: Scope) -> Loop | None:
+    """The loop around ``loop`` that steps the optimizer, where ``loop`` only accumulates gradients."""
+    place = around.index(loop) if loop in around else len(around)
+    if loop is None or place + 1 >= len(around):
+        return None
+    steps = [
+        c
+        for c in project.calls_by_scope.get(scope, ())
+        if c.name == "step" and kind_of(project, c) in ("optimizer", "scaler")
+    ]
+    outer = around[place + 1]
+    if any(inside(project, c.node, scope, loop) for c in steps):
+        return None
+    return outer if any(loops(project, c.node, scope)[:1] == [outer] for c in steps) else None
 
 
 def repeated(project: Project, scope: Scope, node: ast.AST, depth: int = 0) -> bool:

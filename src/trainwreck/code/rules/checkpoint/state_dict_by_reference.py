@@ -18,7 +18,8 @@ from trainwreck.code.rule import sighting
 from trainwreck.code.seek import is_module
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 def main(model, loader, epochs):
     best, best_state = 0.0, None
     for epoch in range(epochs):
@@ -27,7 +28,17 @@ def main(model, loader, epochs):
             best = acc
             best_state = model.state_dict()  # expect
     model.load_state_dict(best_state)
-"""
+""",
+    """
+def main(model, loader, epochs):
+    top, keep = 0.0, None
+    for epoch in range(epochs):
+        score = fit(model, loader)
+        if score > top:
+            top, keep = score, model.state_dict()  # expect
+    model.load_state_dict(keep)
+""",
+)
 GOOD = """
 import copy, torch
 def main(model, loader, epochs):
@@ -58,15 +69,26 @@ def find(project: Project) -> Iterator[Evidence]:
                         loaded[id(call.scope)].add(written(binding.value))
     for call in project.calls("state_dict"):
         statement = project.statement(call.node, call.scope)
-        if not isinstance(statement, ast.Assign) or statement.value is not call.node:
+        target = _target(statement, call.node)
+        if target is None:
             continue
         if call.receiver is None or OTHER.search(written(call.receiver)) or not _network(project, call):
             continue
-        name = written(statement.targets[0])
+        name = written(target)
         if name in loaded.get(id(call.scope), ()) and loops(project, call.node, call.scope):
             inside = loops(project, call.node, call.scope)[-1]
             if not any(_loaded_in(n, name) for n in ast.walk(inside)):
                 yield sighting(__name__, call, "the state is kept by reference: it changes with further training")
+
+
+def _target(statement: ast.AST | None, node: ast.AST) -> ast.expr | None:
+    """What ``node`` is assigned to: ``x = node`` or ``y, x = value, node``."""
+    match statement:
+        case ast.Assign(targets=[target, *_], value=value) if value is node:
+            return target
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
+            return next((n for n, v in zip(names, values, strict=True) if v is node), None)
+    return None
 
 
 def _network(project: Project, call: Call) -> bool:

@@ -40,6 +40,14 @@ class Runner:
             self.save("best.pt")
 """,
     """
+def fit(model, accuracy, epochs):
+    best, keep = 1.0, None
+    for epoch in range(epochs):
+        acc = accuracy(model)
+        if acc < best:  # expect
+            best, keep = acc, dict(model.state_dict())
+""",
+    """
 from lightning.pytorch.callbacks import ModelCheckpoint
 keep = ModelCheckpoint(monitor="val_acc", mode="min")  # expect
 """,
@@ -101,6 +109,16 @@ def _low(name: str) -> bool:
     return bool(LOW.search(name)) and not HIGH.search(name)
 
 
+def _pairs(node: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
+    """(target, value) of an assignment, also of ``a, b = x, y``."""
+    match node:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+            return list(zip(names, values, strict=False))
+        case ast.Assign(targets=[target, *_], value=value):
+            return [(target, value)]
+    return []
+
+
 def _wrong(node: ast.If) -> bool:
     """``if value > best: best = value`` for a value that should be small, and the reverse."""
     test = node.test
@@ -117,8 +135,9 @@ def _wrong(node: ast.If) -> bool:
     if "best" not in right or "best" in left:
         return False
     replaced = any(
-        isinstance(s, ast.Assign) and written(s.targets[0]) == right and written(s.value) in (left, f"{left}.item()")
+        written(target) == right and written(value) in (left, f"{left}.item()")
         for s in node.body
+        for target, value in _pairs(s)
     )
     value, best = re.split(r"[.\[\]'\"]+", left.removesuffix(".item()").rstrip("'\"]"))[-1], right.rsplit(".", 1)[-1]
     if not replaced:

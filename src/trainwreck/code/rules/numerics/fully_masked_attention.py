@@ -100,6 +100,8 @@ class Net(nn.Module):
         future = torch.triu(torch.ones(n, n, dtype=torch.bool), diagonal=1)
         e = self.score(x).masked_fill(~adj, float("-inf")).softmax(1)
         c = (x @ x.T).masked_fill(future, float("-inf")).softmax(-1)
+        later = torch.ones(n, n, dtype=torch.bool).triu(1)
+        c = c + (x @ x.T).masked_fill(later, float("-inf")).softmax(-1)
         d = (x @ x.T).masked_fill(torch.tril(torch.ones(n, n)) == 0, float("-inf")).softmax(-1)
         p = self.pool(x).masked_fill(ids == 0, float("-inf")).softmax(-1)
         f = (x @ x.T).masked_fill(torch.triu(torch.ones(n, n)).bool(), -1e4).softmax(-1)
@@ -150,7 +152,7 @@ def _masks_diagonal(project: Project, mask: ast.expr, scope: Scope) -> str:
             name = last_name(inner.func)
             if name not in ("triu", "tril") or not re.search(r"ones", text):
                 continue
-            at = Call(inner, where).argument("diagonal", 1 if written(inner.func).startswith("torch") else 0)
+            at = Call(inner, where).argument("diagonal", _place(inner))
             diagonal = 0.0 if at is None else number(project, at, where)
             if diagonal is None:
                 return ""
@@ -160,6 +162,12 @@ def _masks_diagonal(project: Project, mask: ast.expr, scope: Scope) -> str:
                 return f"tril with diagonal={diagonal:g} leaves the diagonal out"
             return ""
     return ""
+
+
+def _place(call: ast.Call) -> int:
+    """Where the diagonal stands: ``torch.triu(x, 1)`` or ``x.triu(1)``."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return 0 if owner is not None and written(owner) != "torch" else 1
 
 
 def _random_graph(project: Project, mask: ast.expr, call: Call) -> tuple[ast.AST, Scope] | None:

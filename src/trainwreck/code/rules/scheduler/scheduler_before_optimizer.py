@@ -48,6 +48,18 @@ def train(model, loader, criterion, epochs):
             criterion(model(x), y).backward()
             opt.step()
 """,
+    """
+import torch
+def train(net, batches, updates, accum):
+    optim = torch.optim.AdamW(net.parameters())
+    ramp = torch.optim.lr_scheduler.LambdaLR(optim, lambda s: min(1.0, (s + 1) / 50))
+    for it in range(updates):
+        optim.zero_grad()
+        for _ in range(accum):
+            (net(next(batches)).mean() / accum).backward()
+        ramp.step()  # expect
+        optim.step()
+""",
 )
 GOOD = """
 import torch
@@ -81,7 +93,8 @@ def find(project: Project) -> Iterator[Evidence]:
             if call.scope is not step.scope or call.node.args or kind_of(project, call) != "scheduler":
                 continue
             parent = project.parent(project.statement(call.node, call.scope), call.scope)
-            same = parent is step.body and later(steps[0].node, call.node)
+            beside = project.parent(project.statement(steps[0].node, step.scope), step.scope)
+            same = parent in (step.body, beside) and later(steps[0].node, call.node)
             opens = bool(outer) and parent is outer[0] and later(step.body, call.node)
             if not (same or opens):
                 continue

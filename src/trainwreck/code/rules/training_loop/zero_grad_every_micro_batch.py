@@ -10,13 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call
-from trainwreck.code.order import kind_of, training_steps
+from trainwreck.code.calls import Call, written
+from trainwreck.code.order import TrainingStep, kind_of, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 import torch
 def train(model, loader, criterion, accum=4):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -26,7 +27,18 @@ def train(model, loader, criterion, accum=4):
         loss.backward()
         if (i + 1) % accum == 0:
             optimizer.step()
-"""
+""",
+    """
+import torch
+def train(net, batches, updates, accum):
+    optim = torch.optim.Adam(net.parameters())
+    for _ in range(updates):
+        for _ in range(accum):
+            optim.zero_grad()  # expect
+            (net(next(batches)).mean() / accum).backward()
+        optim.step()
+""",
+)
 GOOD = """
 import torch
 def train(model, loader, criterion, accum=4):
@@ -46,6 +58,17 @@ def careful(model, loader, criterion):
         loss.backward()
         if torch.isfinite(loss):
             optimizer.step()
+def private(net, batches, updates, accum):
+    optim = torch.optim.Adam(net.parameters())
+    for _ in range(updates):
+        kept = []
+        for _ in range(accum):
+            optim.zero_grad()
+            net(next(batches)).mean().backward()
+            kept.append([p.grad.clone() for p in net.parameters()])
+        for p, g in zip(net.parameters(), zip(*kept)):
+            p.grad = torch.stack(g).mean(0)
+        optim.step()
 """
 
 
@@ -53,6 +76,7 @@ def find(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
         if training.loop is None:
             continue
+        yield from _in_inner_loop(project, training)
         steps = [s for s in training.steps if kind_of(project, s) in ("optimizer", "scaler")]
         rare = [s for s in steps if _every_few(project, s, training.body)]
         if not rare or len(rare) != len(steps):
@@ -61,6 +85,17 @@ def find(project: Project) -> Iterator[Evidence]:
             if not any(isinstance(a, ast.If) for a in _up_to(project, zero, training.body)):
                 text = "gradients are reset in every micro batch, the step comes only every few"
                 yield sighting(__name__, zero, text, proof=rare[:1])
+
+
+def _in_inner_loop(project: Project, training: TrainingStep) -> Iterator[Evidence]:
+    """Reset within the loop over micro batches, step after it. Gradients that are read in between are kept by hand."""
+    micro = training.micro
+    if micro is None or ".grad" in written(micro) or "autograd" in written(micro):
+        return
+    for zero in training.zeros:
+        if project.parent(project.statement(zero.node, zero.scope), zero.scope) is micro:
+            text = "gradients are reset in every micro batch, the step comes after all of them"
+            yield sighting(__name__, zero, text, proof=training.steps[:1])
 
 
 def _every_few(project: Project, call: Call, body: ast.AST) -> bool:

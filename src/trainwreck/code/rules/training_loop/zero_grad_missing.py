@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
-from trainwreck.code.order import TrainingStep, kind_of, repeated, training_steps
+from trainwreck.code.order import OPTIMIZERS, TrainingStep, constructors, kind_of, repeated, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
@@ -44,6 +44,26 @@ class Trainer:
         for x, y in loader:
             self.step(x, y)
 """,
+    """
+import torch
+class Game:
+    def __init__(self, g, d):
+        self.g, self.d = g, d
+        self.og = torch.optim.Adam(g.parameters())
+        self.od = torch.optim.Adam(d.parameters())
+    def critic(self, real, z):
+        loss = self.d(self.g(z).detach()).mean() - self.d(real).mean()
+        loss.backward()  # expect
+        self.od.step()
+    def generator(self, z):
+        self.og.zero_grad()
+        (-self.d(self.g(z)).mean()).backward()
+        self.og.step()
+    def play(self, loader, z):
+        for real in loader:
+            self.critic(real, z)
+            self.generator(z)
+""",
 )
 GOOD = (
     """
@@ -69,6 +89,19 @@ def train(model, loader, criterion):
         criterion(model(x), y).backward()
         optimizer.step()
 """,
+    """
+import torch
+def train(g, d, loader):
+    og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+    for x in loader:
+        od.zero_grad()
+        d(x).mean().backward()
+        od.step()
+        for o in (og, od):
+            o.zero_grad()
+        d(g(x)).mean().backward()
+        og.step()
+""",
 )
 
 
@@ -80,6 +113,38 @@ def find(project: Project) -> Iterator[Evidence]:
             project, step
         ):
             yield sighting(__name__, step.backward[0], "gradients are never reset before this", proof=step.steps[:1])
+
+    yield from _one_of_several(project)
+
+
+def _one_of_several(project: Project) -> Iterator[Evidence]:
+    """An optimizer that is never reset, in a program that resets only others, each of them known."""
+    reset: set[int] = set()
+    zeros = list(project.calls("zero_grad"))
+    for zero in zeros:
+        made = _optimizer(project, zero)
+        if made is None:
+            return
+        reset.add(id(made.node))
+    for training in training_steps(project):
+        if not zeros or _by_hand(training) or not repeated(project, training.scope, training.backward[0].node):
+            continue
+        for step in training.steps:
+            made = _optimizer(project, step)
+            if made is not None and id(made.node) not in reset and len(training.backward) == 1:
+                text = f"gradients of {written(step.receiver)} are never reset before this, only those of others are"
+                yield sighting(__name__, training.backward[0], text, proof=[step, zeros[0]])
+
+
+def _optimizer(project: Project, call: Call) -> Call | None:
+    """What built the optimizer that ``call`` is a method of, None where that is open."""
+    found = list(constructors(project, call.receiver, call.scope)) if call.receiver is not None else []
+    return found[0] if len(found) == 1 and found[0].name in OPTIMIZERS else None
+
+
+def _by_hand(step: TrainingStep) -> bool:
+    text = step.scope.module.text
+    return any(word in text for word in (".grad = None", ".grad=None", "grad.zero_", "set_to_none(", "autograd.grad"))
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
