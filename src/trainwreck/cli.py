@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -157,6 +158,34 @@ def run(
     words = ("-m", *command) if module else command
     given = {name: value for name, value in options.items() if value}
     sys.exit(verb.run(words, record_to, form, output, color, fail_on, _deliver, given))
+
+
+@cli.command()
+@click.argument("recording", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--on-alarm", metavar="CMD", help="Shell command for each alarm (facts: TRAINWRECK_ALARM_*).")
+@click.option("--once", is_flag=True, help="Tell what is there and end.")
+def follow(recording: Path, on_alarm: str | None, once: bool) -> None:
+    """Alarms of a growing RUN as they come; ends with it."""
+    from trainwreck.record import follow as following
+
+    with contextlib.suppress(KeyboardInterrupt):
+        for event in following.follow(recording, wait=not once):
+            click.echo(following.line(event))
+            if on_alarm:
+                following.call(on_alarm, event)
+
+
+@cli.command()
+@click.argument("thing", metavar="THING", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["full", "json"]), default="full", show_default=True)
+def inspect(thing: Path, form: str) -> None:
+    """What is in a recording (modules by step, heat maps) or in a .safetensors checkpoint."""
+    import json
+
+    from trainwreck.record import inspection
+
+    facts = inspection.inspect(thing)
+    click.echo(json.dumps(facts, indent=1) if form == "json" else "\n".join(inspection.text(facts)))
 
 
 @cli.command()

@@ -1,0 +1,211 @@
+"""What is in a recording or a checkpoint, as plain data: modules by step, weights by module. Nothing is unpickled."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from trainwreck.collect import collect
+from trainwreck.core.errors import NothingReadable
+from trainwreck.core.run import Run, Series
+from trainwreck.runs.witness import witness
+
+BUCKETS = 48
+"""Columns of a heat map: they fit beside a module's name in 100 characters."""
+BY_MODULE = ("grad_norm", "update_ratio", "weight_norm")
+MAX_HEADER = 100 << 20
+"""Largest header of a safetensors file that is read; the format's own limit."""
+SHADES = " ▁▂▃▄▅▆▇█"
+WIDTHS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+ADAM_BYTES = 12
+"""Bytes a parameter of training state beyond the weights, with AdamW in float32: gradient and two moments."""
+
+
+def inspect(path: Path) -> dict[str, Any]:
+    """Facts of a recording's folder or of a ``.safetensors`` file. Raises NothingReadable if it is neither."""
+    if path.suffix == ".safetensors":
+        return checkpoint(path)
+    runs = [run for run in witness(collect([path]).sources).runs if run.format == "trainwreck-recording"]
+    if not runs:
+        raise NothingReadable(f"{path}: no recording of trainwreck and no .safetensors file")
+    return {"kind": "recording", "ranks": [recording(run) for run in runs]}
+
+
+def recording(run: Run) -> dict[str, Any]:
+    """Of one rank: a row for each module, and heat maps (module by stretch of steps) of what is known by module."""
+    maps: dict[str, Any] = {}
+    modules: dict[str, dict[str, Any]] = {}
+    for quantity in BY_MODULE:
+        series = {n.partition("/")[2]: s for n, s in run.series.items() if n.startswith(f"{quantity}/") and len(s)}
+        if not series:
+            continue
+        first = min(s.steps[0] for s in series.values())
+        last = max(s.steps[-1] for s in series.values())
+        maps[quantity] = {"first": first, "last": last, "rows": {n: buckets(s, first, last) for n, s in series.items()}}
+        for name, one in series.items():
+            finite = [v for v in one.values if math.isfinite(v)]
+            row = modules.setdefault(name, {})
+            row[quantity] = {"median": median(finite) if finite else None, "last": plain(one.values[-1])}
+            row[quantity]["nonfinite"] = len(one) - len(finite)
+    for name, one in run.series.items():
+        table, _, rest = name.partition("/")
+        if table == "modules" and rest.endswith((".zero", ".max")) and len(one):
+            module, _, what = rest.rpartition(".")
+            modules.setdefault(module, {})["zeros" if what == "zero" else "largest_output"] = plain(one.values[-1])
+    memory = run.series.get("memory")
+    return {
+        "rank": run.ranks[0] if run.ranks else 0,
+        "path": run.path,
+        "outcome": run.outcome,
+        "steps": run.last_step,
+        "modules": modules,
+        "maps": maps,
+        "memory": {"peak": max(memory.values), "last": memory.values[-1]} if memory and len(memory) else None,
+        "events": [
+            {"step": e.where.step, "kind": e.kind, "text": e.text, "module": e.where.module}
+            for e in run.events
+            if e.kind.startswith(("alarm-", "live-"))
+        ],
+    }
+
+
+def buckets(series: Series, first: float, last: float) -> list[Any]:
+    """The median of each of ``BUCKETS`` stretches of steps; None where nothing was recorded, "nan" where it broke."""
+    held: list[list[float]] = [[] for _ in range(BUCKETS)]
+    span = max(last - first, 1.0)
+    for step, value in zip(series.steps, series.values, strict=True):
+        held[min(BUCKETS - 1, int((step - first) / span * BUCKETS))].append(value)
+    found: list[Any] = []
+    for values in held:
+        finite = [v for v in values if math.isfinite(v)]
+        found.append(median(finite) if finite and len(finite) == len(values) else "nan" if values else None)
+    return found
+
+
+def checkpoint(path: Path) -> dict[str, Any]:
+    """Tensors of a safetensors file: sizes, balance by part, memory, and which hold non-finite values or only zeros."""
+    import numpy as np
+
+    try:
+        with path.open("rb") as file:
+            length = struct.unpack("<Q", file.read(8))[0]
+            if length > MAX_HEADER:
+                raise ValueError("its header is too long")
+            header = json.loads(file.read(length))
+        data: Any = np.memmap(path, dtype=np.uint8, mode="r", offset=8 + length)
+        tensors = {n: t for n, t in header.items() if n != "__metadata__"}
+        rows = [_tensor(np, name, facts, data) for name, facts in tensors.items()]
+    except (OSError, ValueError, KeyError, TypeError, struct.error) as problem:
+        reason = str(problem).splitlines()[0][:120] if str(problem) else type(problem).__name__
+        raise NothingReadable(f"{path}: no whole safetensors file ({reason})") from None
+    parts: dict[str, int] = {}
+    for row in rows:
+        part = ".".join(row["name"].split(".")[:2])
+        parts[part] = parts.get(part, 0) + row["elements"]
+    count = sum(row["elements"] for row in rows)
+    size = sum(row["bytes"] for row in rows)
+    return {
+        "kind": "checkpoint",
+        "path": str(path),
+        "tensors": len(rows),
+        "parameters": count,
+        "bytes": size,
+        "training_bytes": size + ADAM_BYTES * count,
+        "parts": dict(sorted(parts.items(), key=lambda item: -item[1])),
+        "nonfinite": [r["name"] for r in rows if r["nonfinite"]],
+        "all_zero": [r["name"] for r in rows if r["all_zero"]],
+    }
+
+
+def _tensor(np: Any, name: str, facts: Mapping[str, Any], data: Any) -> dict[str, Any]:
+    """One tensor of the header with its values looked at, where numpy knows or can widen its kind."""
+    begin, end = facts["data_offsets"]
+    kind = facts["dtype"]
+    if not 0 <= begin <= end <= len(data):
+        raise ValueError(f"the bytes of {name} are not all there")
+    row: dict[str, Any] = {"name": name, "bytes": end - begin, "nonfinite": 0, "all_zero": False}
+    row["elements"] = math.prod(facts["shape"])
+    raw = data[begin:end]
+    if kind == "BF16":
+        values = (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    elif kind in ("F16", "F32", "F64"):
+        values = raw.view({"F16": np.float16, "F32": np.float32, "F64": np.float64}[kind])
+    else:
+        return row
+    row["nonfinite"] = int((~np.isfinite(values)).sum())
+    row["all_zero"] = bool(len(values) and not values.any())
+    return row
+
+
+def plain(value: float) -> Any:
+    """A number, or the word for one that is not finite."""
+    return value if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def text(facts: Mapping[str, Any]) -> list[str]:
+    """The facts for a terminal, as lines of at most 110 characters."""
+    return _checkpoint_text(facts) if facts["kind"] == "checkpoint" else _recording_text(facts["ranks"])
+
+
+def _recording_text(ranks: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines: list[str] = []
+    for rank in ranks:
+        lines.append(f"{rank['path']}: rank {rank['rank']}, {rank['outcome']}, {rank['steps'] or 0:g} steps")
+        if rank["memory"]:
+            memory = rank["memory"]
+            lines.append(f"memory: peak {memory['peak'] / 2**20:.0f} MiB, last {memory['last'] / 2**20:.0f} MiB")
+        lines += ["", f"{'module':40} {'gradient':>10} {'update':>10} {'weights':>10} {'zeros':>7}"]
+        for name, row in rank["modules"].items():
+            cells = [_number((row.get(q) or {}).get("median")) for q in BY_MODULE]
+            zeros = row.get("zeros")
+            share = f"{zeros:7.0%}" if isinstance(zeros, float) else f"{'':7}"
+            lines.append(f"{name[-40:]:40} {cells[0]:>10} {cells[1]:>10} {cells[2]:>10} {share}")
+        for quantity, heat in rank["maps"].items():
+            lines += [
+                "",
+                f"{quantity} by module, steps {heat['first']:g} to {heat['last']:g} (log scale, x: not finite)",
+            ]
+            lines += [f"{name[-40:]:40} {row}" for name, row in _shaded(heat["rows"]).items()]
+        lines += ["", *(f"step {e['step'] or 0:g}: {e['text']}" for e in rank["events"])]
+    return lines
+
+
+def _shaded(rows: Mapping[str, Sequence[Any]]) -> dict[str, str]:
+    """Values as blocks on one logarithmic scale for all rows."""
+    logs = [math.log10(v) for row in rows.values() for v in row if isinstance(v, float) and v > 0]
+    low, high = (min(logs), max(logs)) if logs else (0.0, 0.0)
+
+    def shade(value: Any) -> str:
+        if value is None:
+            return " "
+        if isinstance(value, str):
+            return "x"
+        if value <= 0:
+            return "·"
+        return SHADES[1 + round((math.log10(value) - low) / max(high - low, 1e-9) * (len(SHADES) - 2))]
+
+    return {name: "".join(map(shade, row)) for name, row in rows.items()}
+
+
+def _checkpoint_text(facts: Mapping[str, Any]) -> list[str]:
+    count = facts["parameters"]
+    lines = [
+        f"{facts['path']}: {facts['tensors']} tensors, {count:,} parameters, {facts['bytes'] / 2**20:.1f} MiB",
+        f"to train with AdamW in float32: about {facts['training_bytes'] / 2**20:.0f} MiB, activations not counted",
+        "",
+    ]
+    for name, elements in list(facts["parts"].items())[:24]:
+        lines.append(f"{name[-50:]:50} {elements:>14,} {elements / max(count, 1):6.1%}")
+    for key, words in (("nonfinite", "hold NaN or infinity"), ("all_zero", "hold only zeros")):
+        if facts[key]:
+            lines += ["", f"{len(facts[key])} tensors {words}: {', '.join(facts[key][:8])}"]
+    return lines
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, (int, float)) else ""
