@@ -19,7 +19,7 @@ from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import loops
 from trainwreck.code.project import Project
-from trainwreck.code.rounds import rounds
+from trainwreck.code.rounds import rounds, turns
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -103,7 +103,7 @@ def find(project: Project) -> Iterator[Evidence]:
         low, high = interval(project, keep, where)
         if low != high or not 0 < low < 1:
             continue
-        times = _calls_of(project, scope)
+        times = _times(project, node, scope)
         place = origin(project, _innermost(keep), where)
         if times * (1 - low) < LOOKS_BACK or (low >= EXTREME and math.isinf(times)):
             text = f"with a decay of {low:g} the average still holds the first weights when the run ends"
@@ -118,6 +118,21 @@ def _innermost(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.left, ast.Constant):
         return _innermost(node.right)
     return node
+
+
+def _times(project: Project, node: ast.AST, scope: Scope) -> float:
+    """How often the average is updated: rounds of the loops around that over the parameters, calls of the function."""
+    high = 1.0
+    around = [
+        n for n in loops(project, node, scope) if not (isinstance(n, ast.For) and _zips_parameters(written(n.iter)))
+    ]
+    for loop in around:
+        high *= turns(project, loop, scope)[1] or math.inf
+    if scope.kind != "function" and around:
+        return high
+    if scope.kind == "function" and around and not project.callers(scope):
+        return high
+    return high * _calls_of(project, scope)
 
 
 def _calls_of(project: Project, scope: Scope) -> float:
@@ -166,7 +181,11 @@ def _mixed(node: ast.expr, old: str, scope: Scope) -> Iterator[tuple[ast.expr, S
 def _over_parameters(project: Project, node: ast.AST, scope: Scope) -> bool:
     """True inside a loop over the parameters of networks."""
     around = [written(loop.iter) for loop in loops(project, node, scope) if isinstance(loop, ast.For)]
-    return any("zip(" in text and re.search(r"param|state_dict", text, re.IGNORECASE) for text in around)
+    return any(_zips_parameters(text) for text in around)
+
+
+def _zips_parameters(text: str) -> bool:
+    return "zip(" in text and bool(re.search(r"param|state_dict", text, re.IGNORECASE))
 
 
 def _not_one(project: Project) -> Iterator[Evidence]:

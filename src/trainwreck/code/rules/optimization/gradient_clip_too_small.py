@@ -31,17 +31,32 @@ MAX_NORM = 0.0005
 def step(model):
     clip_grad_norm_(model.parameters(), max_norm=MAX_NORM)  # expect
 """,
+    """
+from torch import nn
+CFG = {"clip": 1e-7}
+def step(model):
+    nn.utils.clip_grad_value_(model.parameters(), CFG["clip"])  # expect
+""",
 )
 GOOD = """
 import torch
 def step(model, bound):
     torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
     torch.nn.utils.clip_grad_norm_(model.parameters(), bound)
+    torch.nn.utils.clip_grad_value_(model.parameters(), 1e-3)
 """
 SMALL = 1e-3
 
 
+SMALL_VALUE = 1e-5
+"""Entries of a gradient are smaller than its norm by about the root of their number: 1e-3 over 10,000 weights."""
+
+
 def find(project: Project) -> Iterator[Evidence]:
+    for call in project.calls("clip_grad_value_"):
+        value = only(project, option(project, call, "clip_value", 1))
+        if isinstance(value, int | float) and 0 < value <= SMALL_VALUE and is_torch(project, call):
+            yield sighting(__name__, call, f"a bound of {value:g} on each entry cuts every update")
     for call in project.calls("clip_grad_norm_"):
         value = only(project, option(project, call, "max_norm", 1))
         if isinstance(value, int | float) and 0 < value <= SMALL and is_torch(project, call):

@@ -48,6 +48,18 @@ class Trainer:
                 self.optimizer.step()
                 self.optimizer.zero_grad()
 """,
+    """
+import torch
+import torch.nn.functional as F
+def train(net, stream, updates, micro):
+    opt = torch.optim.AdamW(net.parameters())
+    for it in range(updates):
+        opt.zero_grad()
+        for _ in range(micro):
+            x, y = next(stream)
+            F.cross_entropy(net(x), y).backward()  # expect
+        opt.step()
+""",
 )
 GOOD = (
     """
@@ -81,12 +93,30 @@ def train(model, loader, criterion, optimizer):
             clip(model)
         optimizer.step()
 """,
+    """
+import torch
+import torch.nn.functional as F
+def train(net, stream, updates, heads, micro):
+    opt = torch.optim.AdamW(net.parameters())
+    for it in range(updates):
+        opt.zero_grad()
+        for k in range(heads):
+            x, y = next(stream)
+            F.cross_entropy(net(x, k), y).backward()
+        for _ in range(micro):
+            x, y = next(stream)
+            (F.cross_entropy(net(x), y) / micro).backward()
+        opt.step()
+""",
 )
 
 
 def find(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
         if step.loop is None or len(step.backward) != 1 or engine_in(project, step.scope):
+            continue
+        if step.micro is not None:
+            yield from _micro(project, step)
             continue
         guards = [
             g for s in step.steps if kind_of(project, s) == "optimizer" and (g := modulo(project, s, step)) is not None
@@ -99,6 +129,19 @@ def find(project: Project) -> Iterator[Evidence]:
             continue
         text = "the loss is a mean that is not divided by the number of accumulated batches"
         yield sighting(__name__, call, text, proof=step.steps[:1])
+
+
+def _micro(project: Project, step: TrainingStep) -> Iterator[Evidence]:
+    """``for _ in range(accum)``: the same loss of further batches; a loop that uses its number may sum other terms."""
+    loop, call = step.micro, step.backward[0]
+    if not isinstance(loop, ast.For) or last_name(loop.iter) != "range" or call.receiver is None:
+        return
+    names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    used = {n.id for child in loop.body for n in ast.walk(child) if isinstance(n, ast.Name)}
+    if names & used or not _plain(project, call, step):
+        return
+    text = "the loss is a mean that is not divided by the number of accumulated batches"
+    yield sighting(__name__, call, text, proof=step.steps[:1])
 
 
 def modulo(project: Project, call: Call, step: TrainingStep) -> ast.If | None:
