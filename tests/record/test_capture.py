@@ -17,6 +17,7 @@ from births import PROGRAMS  # noqa: E402
 from forked import plain, recorded  # noqa: E402
 
 from trainwreck.core.errors import TrainwreckError  # noqa: E402
+from trainwreck.record.compare import common  # noqa: E402
 from trainwreck.record.inside import rows, tensors  # noqa: E402
 from trainwreck.record.replay import lines, replay  # noqa: E402
 
@@ -140,3 +141,14 @@ def test_a_crash_leaves_the_variables_of_its_frames(tmp_path: Path) -> None:
     assert frame["variables"]["batch"]["max"] == 12
     table = next(f for f in facts["frames"] if f["function"] == "embedding")
     assert table["variables"]["weight"]["shape"] == [10, 4]
+
+
+def test_failing_steps_are_compared_with_healthy_ones(tmp_path: Path) -> None:
+    source = PROGRAMS["plain loop, log of zero"].replace(
+        "    logits = model(x * (1 if i < 3 else 4000))",
+        "    inputs = x * (1 if i < 4 else 4000)\n    logits = model(inputs)",
+    )
+    recorded(source, tmp_path)
+    said = common(tmp_path / "rec")
+    assert any(text.startswith("inputs has a min of ") and "healthy steps" in text for text in said)
+    assert not any(text.startswith("y ") for text in said)

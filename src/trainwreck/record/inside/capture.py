@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from . import callers, isolate, package, replay, tensors, values
+from . import callers, isolate, package, replay, tensors, values, variables
 from .alarms import NONFINITE_GRADIENT, NONFINITE_LOSS, NONFINITE_WEIGHTS, Alarm
 from .optimizers import blame
 from .probe import Backward, Probe, Step
@@ -83,6 +83,7 @@ class Capture(Probe):
         job = package.Job(folder, facts, frames, optimizer, self._states(), self.budget, first, self._place())
         if _on_a_device():
             package.write(job, values.Known())
+            _forget(frames)
             self.recorder.event("capture", f"trainwreck replay {folder} finds the origin", None, folder=name)
             return
         self._fork(job, alarm)
@@ -181,6 +182,13 @@ def _note(folder: str, problem: BaseException) -> None:
     """Leave a fault of ours in the copy as a text beside the capture."""
     with contextlib.suppress(BaseException), open(f"{folder}-fault.txt", "a", encoding="utf-8") as file:
         file.writelines(traceback.format_exception(problem))
+
+
+def _forget(frames: list[Any]) -> None:
+    """Empty the snapshots of local variables that looking left in ``frames``: they would keep tensors alive."""
+    for frame in frames:
+        if variables.OWN_SNAPSHOT and frame.f_code.co_flags & variables.OPTIMIZED and not variables.asks(frame.f_code):
+            frame.f_locals.clear()
 
 
 def _on_a_device() -> bool:

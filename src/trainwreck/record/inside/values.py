@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ WAYS = tuple(
 )
 
 
+@functools.cache
 def on_the_way(path: str) -> bool:
     """Whether a file is ours, or torch's own between the user's call and the hook."""
     return os.path.abspath(path).startswith(HERE + os.sep) or os.path.realpath(path).startswith(WAYS)
