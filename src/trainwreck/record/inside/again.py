@@ -110,8 +110,15 @@ class Again:
                     mine[plain] = tensor
             for variable, value in numbers.items():
                 plain = variable.removeprefix(label)
-                if variable.startswith(label) and type(space.get(plain)) is type(value) and plain.isidentifier():
+                if not variable.startswith(label):
+                    continue
+                if plain.isidentifier() and type(space.get(plain)) is type(value):
                     mine[plain] = value
+                elif "." in plain:
+                    owner, _, attribute = plain.partition(".")
+                    held = getattr(space.get(owner), "__dict__", {})
+                    if type(held.get(attribute)) is type(value):
+                        held[attribute] = value
         return notes
 
 
