@@ -20,8 +20,8 @@ from trainwreck.code.shapes.domain import MANY, UNKNOWN, Clash, Instance, Items,
 
 MAX_STEPS = 20_000
 """Expressions read for one question; a network of a hundred layers has some thousand."""
-MAX_TOTAL = 100_000
-"""Expressions read for all questions of a project, and three more for each of its lines: some three seconds at most."""
+MAX_TOTAL = 60_000
+"""Expressions read for all questions of a project, and one more for each of its lines: two seconds at most."""
 MAX_DEPTH = 12
 MAX_TURNS = 24
 """Turns of a loop that are followed one by one."""
@@ -48,7 +48,7 @@ def left(project: Project) -> list[int]:
     """The budget of all questions of ``project`` together, as a list of one number that they count down."""
     if "shapes: steps left" not in project.memo:
         lines = sum(len(walked.top.module.lines) for walked in project.walked.values())
-        project.memo["shapes: steps left"] = [MAX_TOTAL + 3 * lines]
+        project.memo["shapes: steps left"] = [MAX_TOTAL + lines]
     budget: list[int] = project.memo["shapes: steps left"]
     return budget
 

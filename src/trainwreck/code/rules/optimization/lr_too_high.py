@@ -45,10 +45,25 @@ def main(loader):
         opt.step()
 """,
 )
-GOOD = """
+GOOD = (
+    """
 def main(model):
     return model
-"""
+""",
+    """
+import torch
+from torch import nn
+def words(loader, vocab):
+    net = nn.Sequential(nn.Embedding(vocab, 200), nn.LSTM(200, 200))
+    opt = torch.optim.SGD(net.parameters(), lr=20.0)
+    for x, y in loader:
+        loss = nn.functional.cross_entropy(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 0.25)
+        opt.step()
+""",
+)
 
 Place = Call | tuple[ast.AST, Scope]
 
@@ -57,6 +72,8 @@ TOO_HIGH = {"SGD": 5.0, "RMSprop": 0.2}
 """Far above any published recipe: SGD for networks stays below 1 (3.2 with batches of 8,192, arXiv:1706.02677)."""
 ADAPTIVE = 0.2
 """Adam-like optimizers move every weight by about the rate at each step; recipes end at 0.01."""
+RECURRENT, WORD_MODEL = ("LSTM", "GRU", "RNN"), 40.0
+"""Language models over words are trained with SGD at rates of 20 to 30 and clipped gradients (arXiv:1708.02182)."""
 SCALED = ("LambdaLR", "OneCycleLR", "CyclicLR", "MultiplicativeLR")
 """Schedules that may make another rate of it."""
 
@@ -70,7 +87,9 @@ def find(project: Project) -> Iterator[Evidence]:
         if rate is None or call.name not in (*TOO_HIGH, "Adam", "AdamW", "NAdam", "RAdam", "Adamax"):
             continue
         low, high = interval(project, rate, call.scope)
-        if low == high and low >= TOO_HIGH.get(call.name, ADAPTIVE) and math.isfinite(low):
+        recurrent = call.name == "SGD" and any(True for _ in project.calls(*RECURRENT))
+        least = WORD_MODEL if recurrent else TOO_HIGH.get(call.name, ADAPTIVE)
+        if low == high and low >= least and math.isfinite(low):
             place = origin(project, rate, call.scope)
             yield sighting(__name__, place, f"a learning rate of {low:g} for {call.name}", proof=[call])
 
