@@ -116,9 +116,9 @@ class Again:
                     mine[plain] = value
                 elif "." in plain:
                     owner, _, attribute = plain.partition(".")
-                    held = getattr(space.get(owner), "__dict__", {})
-                    if type(held.get(attribute)) is type(value):
-                        held[attribute] = value
+                    attributes = getattr(space.get(owner), "__dict__", {})
+                    if type(attributes.get(attribute)) is type(value):
+                        attributes[attribute] = value
         return notes
 
 
