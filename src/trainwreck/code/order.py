@@ -116,8 +116,11 @@ def _training_steps(project: Project) -> list[TrainingStep]:
             continue
         around = loops(project, call.node, call.scope)
         loop = next((x for x in around if iterates_data(x)), around[0] if around else None)
-        outer = _update_loop(project, loop, around, call.scope)
-        micro, loop = (loop, outer) if outer is not None else (None, loop)
+        micro, outer = loop, _update_loop(project, loop, around, call.scope)
+        if outer is not None:
+            loop = outer if isinstance(outer, Loop) else None
+        else:
+            micro = None
         body: ast.AST = loop if loop is not None else call.scope.node
         step = found.setdefault(id(body), TrainingStep(call.scope, body, loop, micro=micro))
         step.backward.append(call)
@@ -130,19 +133,21 @@ def _training_steps(project: Project) -> list[TrainingStep]:
     return list(found.values())
 
 
-def _update_loop(project: Project, loop: Loop | None, around: list[Loop], scope: Scope) -> Loop | None:
-    """The loop around ``loop`` that steps the optimizer, where ``loop`` only accumulates gradients."""
-    place = around.index(loop) if loop in around else len(around)
-    if loop is None or place + 1 >= len(around):
+def _update_loop(project: Project, loop: Loop | None, around: list[Loop], scope: Scope) -> ast.AST | None:
+    """The loop around ``loop``, or the function, that steps the optimizer, where ``loop`` only accumulates."""
+    if loop is None:
         return None
     steps = [
         c
         for c in project.calls_by_scope.get(scope, ())
         if c.name == "step" and kind_of(project, c) in ("optimizer", "scaler")
     ]
-    outer = around[place + 1]
+    outer = next(iter(around[around.index(loop) + 1 :]), None)
     if any(inside(project, c.node, scope, loop) for c in steps):
         return None
+    if outer is None:
+        called = scope.kind == "function" and repeated(project, scope, scope.node)
+        return scope.node if called and any(not loops(project, c.node, scope) for c in steps) else None
     return outer if any(loops(project, c.node, scope)[:1] == [outer] for c in steps) else None
 
 

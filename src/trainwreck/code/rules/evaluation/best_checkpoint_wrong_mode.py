@@ -48,6 +48,16 @@ def fit(model, accuracy, epochs):
             best, keep = acc, dict(model.state_dict())
 """,
     """
+import copy
+class Learner:
+    def fit(self, n):
+        self.top, self.kept = float("inf"), None
+        for _ in range(n):
+            rmse = self.rmse()
+            if rmse > self.top:  # expect
+                self.top, self.kept = rmse, copy.deepcopy(self.net.state_dict())
+""",
+    """
 from lightning.pytorch.callbacks import ModelCheckpoint
 keep = ModelCheckpoint(monitor="val_acc", mode="min")  # expect
 """,
@@ -132,7 +142,8 @@ def _wrong(node: ast.If) -> bool:
     greater = isinstance(test.ops[0], ast.Gt | ast.GtE)
     if "best" in left and "best" not in right:
         left, right, greater = right, left, not greater
-    if "best" not in right or "best" in left:
+    kept = any(word in written(s) for s in node.body for word in ("state_dict", "deepcopy", "torch.save"))
+    if "best" in left or not ("best" in right or kept):
         return False
     replaced = any(
         written(target) == right and written(value) in (left, f"{left}.item()")

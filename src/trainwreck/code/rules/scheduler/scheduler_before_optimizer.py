@@ -17,6 +17,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.order import (
     kind_of,
     loops,
+    repeated,
     training_steps,
 )
 from trainwreck.code.project import Project
@@ -60,6 +61,22 @@ def train(net, batches, updates, accum):
         ramp.step()  # expect
         optim.step()
 """,
+    """
+import torch
+class Learner:
+    def __init__(self, net):
+        self.net = net
+        self.optim = torch.optim.Adam(net.parameters())
+        self.anneal = torch.optim.lr_scheduler.ExponentialLR(self.optim, 0.99)
+    def update(self, x):
+        self.optim.zero_grad()
+        self.net(x).mean().backward()
+        self.anneal.step()  # expect
+        self.optim.step()
+    def fit(self, loader):
+        for x in loader:
+            self.update(x)
+""",
 )
 GOOD = """
 import torch
@@ -83,10 +100,10 @@ def train(model, loader, criterion, epochs):
 
 def find(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
-        if step.loop is None:
+        if step.loop is None and not repeated(project, step.scope, step.backward[0].node):
             continue
         steps = [s for s in step.steps if kind_of(project, s) in ("optimizer", "scaler")]
-        outer = loops(project, step.body, step.scope)
+        outer = loops(project, step.body, step.scope) if step.loop is not None else []
         if len(steps) != 1:
             continue
         for call in project.calls("step"):

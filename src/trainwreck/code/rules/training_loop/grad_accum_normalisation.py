@@ -113,7 +113,7 @@ def train(net, stream, updates, heads, micro):
 
 def find(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
-        if step.loop is None or len(step.backward) != 1 or engine_in(project, step.scope):
+        if (step.loop is None and step.micro is None) or len(step.backward) != 1 or engine_in(project, step.scope):
             continue
         if step.micro is not None:
             yield from _micro(project, step)

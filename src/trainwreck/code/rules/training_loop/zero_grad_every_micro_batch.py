@@ -74,9 +74,9 @@ def private(net, batches, updates, accum):
 
 def find(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
+        yield from _in_inner_loop(project, training)
         if training.loop is None:
             continue
-        yield from _in_inner_loop(project, training)
         steps = [s for s in training.steps if kind_of(project, s) in ("optimizer", "scaler")]
         rare = [s for s in steps if _every_few(project, s, training.body)]
         if not rare or len(rare) != len(steps):
