@@ -93,6 +93,8 @@ class Recorder:
         """The scaler of the loss whose backward comes next, set by the probe of loss scaling."""
         self._losses: list[Any] = []
         self._open: dict[int, Step] = {}
+        self._latest: Watched | None = None
+        """The optimizer that has stepped last."""
         self._deferred: list[tuple[str, dict[str, Any], list[Deferred]]] = []
         self._flushed = time.monotonic()
         self._pid = os.getpid()
@@ -125,7 +127,8 @@ class Recorder:
         scale = scale_of(scaler()) if scaler is not None and scaler() is not None else None
         value = self._keep_loss(tensor, scale)
         frame = callers.user_frame(caller)
-        sampled = self.sampled(self.step)
+        # The first steps of an optimizer that begins later (a second phase, a resume) are early ones as well.
+        sampled = self.sampled(self.step) or (self._latest is not None and self._latest.steps < EARLY_STEPS)
         self._tell(
             "backward", Backward(tensor, frame, self.backwards, self.step, sampled, scale, value), often=not sampled
         )
@@ -169,6 +172,7 @@ class Recorder:
 
     def _close_step(self, step: Step) -> None:
         step.watched.steps = step.number
+        self._latest = step.watched
         if self._losses and not step.losses:
             step.losses, self._losses = self._losses, []  # a closure ran backward within the step
         near = step.sampled or step.number <= 10 or self.sampled(step.number + 1)
@@ -239,6 +243,7 @@ class Recorder:
         self._losses.clear()
         self._open.clear()
         self.optimizers.clear()
+        self._latest = None
         self._count, self.step, self.backwards = 0, 1, 0
 
     # below the surface
