@@ -67,11 +67,44 @@ def main(train, y):
     sampler = torch.utils.data.WeightedRandomSampler(inverse[y], len(y))
     loss = torch.nn.CrossEntropyLoss(weight=torch.tensor(inverse))  # expect
 """,
+    """
+import torch
+from torch import nn
+def balance(labels, k):
+    n = torch.bincount(labels, minlength=k).float()
+    share = n / len(labels)
+    return share * k / share.sum()
+class Weighted(nn.Module):
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+    def forward(self, logits, y):
+        return nn.functional.cross_entropy(logits, y, weight=self.weight)  # expect
+loss = Weighted(balance(train_y, 4))
+""",
+    """
+import torch
+from collections import Counter
+def main(labels, classes):
+    seen = Counter(labels)
+    weights = [seen[c] / len(labels) for c in range(classes)]
+    return torch.nn.CrossEntropyLoss(weight=torch.tensor(weights))  # expect
+""",
+    """
+import numpy as np, torch
+def main(labels):
+    share = np.bincount(labels) / len(labels)
+    return torch.utils.data.WeightedRandomSampler(share[labels], len(labels))  # expect
+""",
 )
 GOOD = (
     """
 import numpy as np, torch
 from collections import Counter
+def balance(y, k):
+    n = torch.bincount(y, minlength=k).float()
+    w = n.sum() / n
+    return w * k / w.sum()
 def main(labels, y):
     counts = np.bincount(labels)
     a = torch.nn.CrossEntropyLoss(weight=torch.tensor(1.0 / counts))
@@ -83,6 +116,9 @@ def main(labels, y):
     f = torch.nn.BCEWithLogitsLoss(pos_weight=(len(y) - y.sum()) / y.sum())
     g = torch.nn.CrossEntropyLoss(weight=torch.tensor(counts ** -0.5))
     h = torch.nn.CrossEntropyLoss(weight=torch.tensor([0.2, 0.8]))
+    seen = Counter(labels)
+    i = torch.nn.CrossEntropyLoss(weight=torch.tensor([len(labels) / max(seen[c], 1) for c in range(3)]))
+    j = torch.nn.CrossEntropyLoss(weight=balance(labels, 3))
     return a, b, c, d, e, f, g, h
 """,
     """
@@ -129,7 +165,9 @@ SAME = frozenset(
         "int",
     ]
 )
-COUNTS = frozenset(["bincount", "value_counts", "histc"])
+COUNTS = frozenset(["bincount", "value_counts", "histc", "Counter"])
+SHARES = frozenset(["softmax", "normalize", "log1p"])
+"""Calls of torch whose result rises and falls with the first argument."""
 TOTALS = frozenset(["sum", "max", "min", "mean", "median", "len"])
 MAX_DEPTH = 12
 
@@ -156,26 +194,28 @@ def find(project: Project) -> Iterator[Evidence]:
         if _sense(project, value, call.scope):
             text = "this is one weight per class: only the first samples, as many as there are classes, are ever drawn"
             yield sighting(__name__, call, text)
+        elif _indexed(project, value, call.scope, wanted=1):
+            yield sighting(__name__, call, "samples of common classes get the larger weights: they are drawn even more")
         elif weighted and weighted[0].scope is call.scope and _indexed(project, value, call.scope):
             text = "the loss weighs the classes, and the sampler balances them as well"
             yield sighting(__name__, weighted[0], text, proof=[call])
 
 
-def _indexed(project: Project, node: ast.expr, scope: Scope, depth: int = 0) -> bool:
-    """True for inverse frequencies looked up by the labels."""
+def _indexed(project: Project, node: ast.expr, scope: Scope, depth: int = 0, wanted: int = -1) -> bool:
+    """True for inverse frequencies (``wanted`` 1: frequencies) looked up by the labels."""
     if isinstance(node, ast.Name) and depth < MAX_DEPTH:
         bindings = [b for b in project.lookup(node.id, scope) if b.kind == "assign" and b.value is not None]
         return (
             len(bindings) == 1
             and bindings[0].value is not None
             and not bindings[0].path
-            and _indexed(project, bindings[0].value, bindings[0].scope, depth + 1)
+            and _indexed(project, bindings[0].value, bindings[0].scope, depth + 1, wanted)
         )
     if isinstance(node, ast.ListComp):
         node = node.elt
     if isinstance(node, ast.Call) and node.args and last_name(node.func) in SAME:
-        return _indexed(project, node.args[0], scope, depth + 1)
-    return isinstance(node, ast.Subscript) and _sense(project, node.value, scope) < 0
+        return _indexed(project, node.args[0], scope, depth + 1, wanted)
+    return isinstance(node, ast.Subscript) and _sense(project, node.value, scope) == wanted
 
 
 def _sense(project: Project, node: ast.expr | None, scope: Scope, depth: int = 0) -> int:
@@ -189,8 +229,8 @@ def _sense(project: Project, node: ast.expr | None, scope: Scope, depth: int = 0
             return _of_name(project, node, scope, depth)
         case ast.Call():
             return _of_call(project, node, scope, depth)
-        case ast.ListComp() if len(node.generators) == 1:
-            return _sense(project, node.elt, scope, depth + 1)
+        case ast.ListComp() | ast.GeneratorExp() if len(node.generators) == 1:
+            return _of_comprehension(project, node, scope, depth)
         case ast.BinOp(op=ast.Div()):
             one, other = (_sense(project, s, scope, depth + 1) for s in (node.left, node.right))
             return 0 if one and other else one or -other
@@ -222,9 +262,58 @@ def _of_name(project: Project, node: ast.Name | ast.Attribute, scope: Scope, dep
             senses.add(1)
         elif binding.kind == "loop" and binding.value is not None and len(binding.path) == 1:
             senses.add(_sense(project, binding.value, binding.scope, depth + 1))
+        elif binding.kind == "param":
+            senses |= {_sense(project, v, s, depth + 1) for v, s in project.arguments(binding)} or {0}
         else:
             return 0
     return senses.pop() if len(senses) == 1 else 0
+
+
+def _of_comprehension(project: Project, node: ast.ListComp | ast.GeneratorExp, scope: Scope, depth: int) -> int:
+    """One weight per class: ``[n / c for c in counts]``, ``[counts[k] / n for k in range(classes)]``."""
+    each = node.generators[0]
+    if not isinstance(each.target, ast.Name):
+        return _sense(project, node.elt, scope, depth + 1)
+    classes = isinstance(each.iter, ast.Call) and last_name(each.iter.func) in ("range", "sorted", "unique", "keys")
+    table = written(each.iter)
+    label = each.target.id
+
+    def sense(at: ast.expr) -> int:
+        match at:
+            case ast.Subscript(slice=ast.Name(id=index)) if index == label:
+                known = classes or written(at.value) == table
+                return _sense(project, at.value, scope, depth + 1) if known else 0
+            case ast.BinOp(op=ast.Div()):
+                one, other = sense(at.left), sense(at.right)
+                return 0 if one and other else one or -other
+            case ast.BinOp(op=ast.Mult()):
+                one, other = sense(at.left), sense(at.right)
+                return 0 if one and other else one or other
+            case ast.BinOp(op=ast.Sub()) if isinstance(at.left, ast.Constant):
+                return -sense(at.right)
+            case ast.Call(func=ast.Name(), args=[inner, *_]) if last_name(at.func) in (*SAME, "max"):
+                return sense(inner)
+            case ast.Call(func=ast.Attribute(value=inner), args=[]) if last_name(at.func) in SAME:
+                return sense(inner)
+            case ast.Call() if _counts_label(at, label):
+                return 1 if classes else 0
+        return _sense(project, at, scope, depth + 1)
+
+    return sense(node.elt)
+
+
+def _counts_label(node: ast.Call, label: str) -> bool:
+    """True for ``(y == k).sum()``, ``sum(y == k)`` and ``labels.count(k)``."""
+    name = last_name(node.func)
+    subject = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if name == "count":
+        return len(node.args) == 1 and written(node.args[0]) == label
+    if name not in ("sum", "count_nonzero", "mean"):
+        return False
+    for part in (subject, *node.args[:1]):
+        if isinstance(part, ast.Compare) and len(part.ops) == 1 and isinstance(part.ops[0], ast.Eq):
+            return label in (written(part.left), written(part.comparators[0]))
+    return False
 
 
 def _of_call(project: Project, node: ast.Call, scope: Scope, depth: int) -> int:
@@ -238,6 +327,14 @@ def _of_call(project: Project, node: ast.Call, scope: Scope, depth: int) -> int:
     if name in SAME:
         subject = receiver if own else (node.args[0] if node.args else None)
         return _sense(project, subject, scope, depth + 1)
+    target = project.resolve(node.func, scope)
+    if target is not None and target.kind == "function":
+        senses = {_sense(project, value, target, depth + 1) for value in target.returns}
+        return senses.pop() if len(senses) == 1 else 0
+    if name == "sum" and receiver is not None and "one_hot" in written(receiver):
+        return 1 if written(node.args[0] if node.args else None) == "0" else 0
+    if name in SHARES and (own or node.args):
+        return _sense(project, receiver if own else node.args[0], scope, depth + 1)
     return 0
 
 
