@@ -1,4 +1,4 @@
-"""Wiring signs: found where they are, silent where an optimizer begins later, as in a second phase or after a resume."""
+"""Wiring signs: found where they are, silent where an optimizer begins later (a second phase, a resume)."""
 
 from __future__ import annotations
 
