@@ -1,7 +1,8 @@
 """Every rule finds its own BAD code on the marked line and says nothing about its GOOD code.
 
 Marks: ``# expect`` the line to be named; ``# fails`` the line where the rule's ERROR surfaces. Lines ``# %%`` part
-the cells of a notebook. An example of several files has lines ``#--- path`` that begin each of them; what stands before the first is left out.
+the cells of a notebook. An example of several files has lines ``#--- path`` that begin each of them; what stands before
+the first is left out.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ def test_bad_code_is_found_on_its_line(rule: Rule, text: str) -> None:
     sightings = seen(rule, text)
     assert not sightings.broken
     if "#--- " in text:
-        marked = [(p, n) for p, body in files(text).items() for n, x in enumerate(body.split("\n"), 1) if "# expect" in x]
+        marked = [
+            (p, n) for p, body in files(text).items() for n, x in enumerate(body.split("\n"), 1) if "# expect" in x
+        ]
         assert sorted((e.where.path, e.where.line) for e in sightings.evidence if e.sign == rule.sign) == sorted(marked)
         return
     starts = [n for n, line in enumerate(text.split("\n"), 1) if line.startswith("# %%")]
