@@ -68,6 +68,8 @@ class Watching:
         at_work = recorder()
         if at_work is not None:
             at_work.flush()
+            # Without a word on its end a recording is that of a killed process.
+            at_work.event("ended", "looked at while it runs")
         script = Path(code) if code is not None else Path(sys.argv[0])
         known = script.is_dir() or (script.suffix == ".py" and script.is_file())
         return diagnose([Path(self.folder)], code=[str(script)] if known else [])

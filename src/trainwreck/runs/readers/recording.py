@@ -84,6 +84,8 @@ def roles(names: Iterable[str]) -> dict[str, str | None]:
         first, _, part = rest.partition("/")
         if table:
             found[name] = None
+        elif first == "logged":
+            found[name] = _logged(part)
         elif re.match(r"optimizer\d+$", first):
             column = part.partition("/")[0]
             found[name] = {"loss": "loss-term", "grad_norm": "grad-norm-term"}.get(column)
@@ -93,6 +95,15 @@ def roles(names: Iterable[str]) -> dict[str, str | None]:
         else:
             found[name] = ROLES.get(rest, ROLES.get(f"{first}/"))
     return found
+
+
+def _logged(name: str) -> str | None:
+    """The role of a value that the program logged itself; what we measure better than it logs has none."""
+    if name.startswith("term/"):
+        role = role_of(name.removeprefix("term/"))
+        return role if role in TERM_ROLES else "loss-term"
+    role = role_of(name)
+    return None if role in ROLES.values() else role
 
 
 _OTHER_TABLES = ("frame", "objective", "modules", "batches", "attention", "copies")
