@@ -55,7 +55,7 @@ def test_watch_records_a_block_and_changes_nothing(tmp_path: Path) -> None:
     found = names(tmp_path / "rec")
     assert {"loss", "grad_norm", "lr"} <= found
     assert any(n.endswith("reward") for n in found)
-    assert any(n.endswith("codes/perplexity") for n in found)
+    assert any(n.endswith("codebook/perplexity") for n in found)
     assert any(n.endswith("term/ce") for n in found)
 
 

@@ -171,7 +171,8 @@ def _use(name: str, codes: Any) -> dict[str, Any]:
     counts.scatter_add_(0, flat, torch.ones_like(flat, dtype=counts.dtype))
     shares = counts / counts.sum()
     entropy = -(shares * shares.clamp_min(1e-12).log()).sum()
-    return {f"{name}/used": (counts > 0).sum().float(), f"{name}/perplexity": entropy.exp()}
+    table = "codebook" if name == "codes" else f"{name}_codebook"
+    return {f"{table}/used": (counts > 0).sum().float(), f"{table}/perplexity": entropy.exp()}
 
 
 def _default_folder() -> str:
