@@ -52,6 +52,26 @@ def train(loader, model, opt, info_nce):
         info_nce(model(a), model(b)).backward()
         opt.step()
 """,
+    """
+def fit(net, images, opt, agreement):
+    for x in images:
+        left = right = corrupt(x)  # expect
+        (_, p), (_, q) = net(left), net(right)
+        loss = agreement(p, q)
+        loss.backward()
+        opt.step()
+""",
+    """
+class Learner:
+    def views(self, x):
+        seen = self.jitter(x)
+        return seen, seen  # expect
+    def update(self, x):
+        one, other = self.views(x)
+        loss = -self.cosine(self.net(one), self.net(other)).mean()
+        loss.backward()
+        self.opt.step()
+""",
 )
 GOOD = """
 from torch.utils.data import Dataset
@@ -69,6 +89,16 @@ def train(net, teacher, loader, opt, nt_xent):
         before = net(a)
         opt.step()
         after = net(a)
+def siblings(net, head, loader, opt, loss_fn):
+    for x in loader:
+        left = right = crop(x)
+        right = flip(right)
+        loss_fn(net(left), net(right)).backward()
+        inputs = targets = shift(x)
+        loss_fn(net(inputs), targets).backward()
+        shown = kept = crop(x)
+        loss_fn(net(shown), head(kept)).backward()
+        opt.step()
 """
 CONTRAST = re.compile(
     r"nt_?xent|info_?nce|contrast|simclr|byol|simsiam|barlow|vicreg|moco|\btwo.?views?|positive pair", re.IGNORECASE
@@ -80,10 +110,99 @@ VIEWS = re.compile(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _one_tensor(project)
     if not CONTRAST.search(source(project)):
         return
     yield from _same_argument(project)
     yield from _same_view(project)
+
+
+def _one_tensor(project: Project) -> Iterator[Evidence]:
+    """Two names of one computed tensor, each given to the same network, and both results to one comparison.
+
+    A second name for the same tensor is only written where a second tensor was meant."""
+    if _drops(project):
+        return
+    told: set[int] = set()
+    for scope in {c.scope for c in project.calls("backward")} | {
+        s for s in project.functions if s.name in ("training_step", "forward", "compute_loss")
+    }:
+        computed: dict[str, tuple[ast.AST, Scope]] = {}
+        for name, bindings in scope.bindings.items():
+            if len(bindings) == 1:
+                for node, where, key in _sources(project, bindings[0]):
+                    computed[name] = (node, where)
+                    computed.setdefault(f"={name}", (key, where))
+        same: dict[int, list[str]] = {}
+        for name in [n for n in computed if not n.startswith("=")]:
+            same.setdefault(id(computed[f"={name}"][0]), []).append(name)
+        for names in same.values():
+            if len(names) < 2 or not _encoded_alike(project, scope, names):
+                continue
+            node, where = max((computed[n] for n in names), key=lambda at: getattr(at[0], "lineno", 0))
+            if id(node) not in told:
+                told.add(id(node))
+                yield sighting(__name__, (node, where), f"{' and '.join(sorted(names))} are the same tensor")
+
+
+def _sources(project: Project, binding: Binding) -> Iterator[tuple[ast.AST, Scope, ast.AST]]:
+    """Where the name is made, and the computation it stands for: a call, through other names, pairs and returns."""
+    value, path, scope = binding.value, list(binding.path), binding.scope
+    place: ast.AST = binding.node
+    if binding.kind != "assign":
+        return
+    for _ in range(8):
+        if path and isinstance(value, ast.Tuple | ast.List):
+            index = path[0]
+            if not isinstance(index, int) or index >= len(value.elts):
+                return
+            value, path = value.elts[index], path[1:]
+        elif path and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+            parts = value.left if isinstance(value.left, ast.Tuple | ast.List) else None
+            if parts is None or len(parts.elts) != 1:
+                return
+            value, path = parts.elts[0], path[1:]
+        elif isinstance(value, ast.Name):
+            made = scope.bindings.get(value.id, [])
+            if len(made) != 1 or made[0].kind != "assign" or made[0].value is None:
+                return
+            value, path = made[0].value, [*made[0].path, *path]
+        elif path and isinstance(value, ast.Call):
+            target = project.resolve(value.func, scope)
+            if target is None or target.kind != "function" or len(target.returns) != 1 or target.returns[0] is None:
+                return
+            value, scope = target.returns[0], target
+            place = project.statement(value, scope)
+        else:
+            break
+    if isinstance(value, ast.Call) and value.args and not path:
+        yield place, scope, value
+
+
+def _encoded_alike(project: Project, scope: Scope, names: list[str]) -> bool:
+    """True if one network gets each of two ``names``, alone, in one block, and both results are compared."""
+    by_network: dict[str, list[ast.Call]] = {}
+    for node in project.within(scope, ast.Call):
+        given_one = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else None
+        if isinstance(node, ast.Call) and isinstance(given_one, ast.Name) and given_one.id in names:
+            by_network.setdefault(written(node.func), []).append(node)
+    for calls in by_network.values():
+        given = {c.args[0].id for c in calls if isinstance(c.args[0], ast.Name)}
+        if len(given) < 2 or len({id(project.statement(c, scope)) for c in calls}) > len(given):
+            continue
+        results = {
+            b.name
+            for bindings in scope.bindings.values()
+            for b in bindings
+            if _value(b) is not None and any(_value(b) is c for c in calls)
+        }
+        nested = any(
+            sum(any(part is c for part in ast.walk(node)) for c in calls) > 1
+            for node in project.within(scope, ast.Call, ast.BinOp)
+        )
+        if nested or _compared(project, scope, results):
+            return True
+    return False
 
 
 def _same_argument(project: Project) -> Iterator[Evidence]:

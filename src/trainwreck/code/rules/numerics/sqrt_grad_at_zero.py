@@ -17,6 +17,7 @@ from trainwreck.code.facts import bound_to
 from trainwreck.code.order import training_steps, under_no_grad
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -29,6 +30,15 @@ def train(model, loader, opt):
     for x, y in loader:
         loss = -spread(model(x))
         loss.backward()
+def distances(e):
+    square = e.pow(2).sum(1)
+    gaps = square[:, None] + square[None] - 2 * e @ e.t()
+    gaps = gaps.clamp(min=0)
+    return torch.sqrt(gaps)  # expect
+def squared(a, b):
+    return ((a[:, None] - b[None]) ** 2).sum(-1)
+def uniformity(z):
+    return squared(z, z).sqrt().mean()  # expect
 """
 GOOD = """
 def spread(pred, other):
@@ -38,11 +48,29 @@ def histogram(points, edges):
     gaps = (points.unsqueeze(0) - points.unsqueeze(1)).pow(2).sum(-1).sqrt()
     near = (points.unsqueeze(0) - points.unsqueeze(1)).pow(2).sum(-1).sqrt().topk(3).indices
     return torch.bucketize(gaps, edges), near
+def distances(e, other):
+    square = e.pow(2).sum(1)
+    gaps = (square[:, None] + square[None] - 2 * e @ e.t()).clamp(min=0)
+    same = gaps.eq(0).float()
+    cross = (square[:, None] + other.pow(2).sum(1)[None] - 2 * e @ other.t()).clamp(min=0)
+    return torch.sqrt(gaps + same * 1e-12) * (1 - same) + torch.sqrt(cross)
+@torch.no_grad()
+def nearest(e):
+    square = e.pow(2).sum(1)
+    return torch.sqrt((square[:, None] + square[None] - 2 * e @ e.t()).clamp(min=0))
+def apart(e):
+    gaps = (e[:, None] - e[None]).pow(2).sum(-1)
+    upper = gaps[torch.triu(torch.ones_like(gaps), 1) > 0]
+    return upper.sqrt().mean()
 """
 _GAP = r"\(\w[\w.\[\]]* - \w[\w.\[\]]*\)\s*(?:\*\* ?2|\.pow\(2\)|\.square\(\))"
 SQUARED_GAP = re.compile(rf"(?s){_GAP}.*\bsum\b|\bsum\b.*{_GAP}")
 CHOOSE = frozenset(["bucketize", "argmin", "argmax", "argsort", "searchsorted", "histc", "linear_sum_assignment"])
-SAFE = re.compile(r"eps|1e-\d|clamp|clip|maximum|detach|no_grad")
+KEEPS = frozenset(["clamp", "clamp_min", "clamp_", "relu", "abs", "contiguous", "float", "t"])
+AT_ZERO = re.compile(r"clamp_?\((?:min=)?0(?:\.0)?\)|clamp_min_?\(0(?:\.0)?\)")
+"""A bound at zero keeps the zeros."""
+TURNED = re.compile(r"\.(?:t\(\)|T|mT|transpose\([^()]*\))$")
+SAFE = re.compile(r"eps|1e-\d|fill_diagonal|masked_fill|triu|tril|eye\(|clamp|clip|maximum|detach|no_grad")
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -50,10 +78,11 @@ def find(project: Project) -> Iterator[Evidence]:
     suspicion, of use where a run shows NaN gradients."""
     for call in _roots(project):
         inner = _inner(call)
-        pairs = _pairs(inner) if inner is not None else None
+        behind = list(_behind(project, inner, call.scope)) if inner is not None else []
+        pairs = next((p for p in map(_pairs, behind) if p), None) or _matched(project, inner, call.scope)
         if (
             pairs is not None
-            and not SAFE.search(written(call.node))
+            and not any(SAFE.search(AT_ZERO.sub("", written(part))) for part in (call.node, *behind))
             and not under_no_grad(project, call.node, call.scope)
             and not _counted(project, call)
         ):
@@ -100,13 +129,78 @@ def _inner(call: Call) -> ast.expr | None:
     return call.receiver
 
 
-def _pairs(node: ast.expr) -> str | None:
-    """The name whose elements are compared with one another in ``node``."""
+def _pairs(node: ast.expr, alike: set[str] | None = None) -> str | None:
+    """The name whose elements are compared with one another in ``node``; ``alike``: two names of one thing."""
     for part in ast.walk(node):
         if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub):
             left, right = _base(part.left), _base(part.right)
-            if left and left == right and written(part.left) != written(part.right):
+            if left and written(part.left) != written(part.right) and (left == right or {left, right} == alike):
                 return left
+            gram = _gram(part.right, alike)
+            if gram and isinstance(part.left, ast.BinOp) and isinstance(part.left.op, ast.Add):
+                return gram
+    return None
+
+
+def _gram(node: ast.expr, alike: set[str] | None) -> str:
+    """The name ``x`` of ``2 * x @ x.t()``, the last part of an expanded squared distance."""
+    doubled = False
+    for part in ast.walk(node):
+        doubled |= isinstance(part, ast.Constant) and part.value in (2, 2.0)
+    for part in ast.walk(node):
+        match part:
+            case ast.BinOp(left=left, op=ast.MatMult(), right=right):
+                pass
+            case ast.Call(func=func, args=[left, right]) if last_name(func) in ("mm", "matmul"):
+                pass
+            case ast.Call(func=ast.Attribute(value=left, attr="mm" | "matmul"), args=[right]):
+                pass
+            case _:
+                continue
+        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mult):
+            left = left.right
+        one, other = written(left), TURNED.sub("", written(right))
+        if doubled and other != written(right) and (one == other or {one, other} == alike):
+            return one
+    return ""
+
+
+def _behind(project: Project, node: ast.expr, scope: Scope, depth: int = 0) -> Iterator[ast.expr]:
+    """``node`` and what the names in it stand for in this function."""
+    yield node
+    if depth > 5:
+        return
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            for binding in scope.bindings.get(part.id, ()):
+                value = binding.value if binding.kind in ("assign", "augment") else None
+                if value is not None and value is not node and binding.line < node.lineno:
+                    yield from _behind(project, value, scope, depth + 1)
+
+
+def _matched(project: Project, node: ast.expr | None, scope: Scope, depth: int = 0) -> str | None:
+    """The name that is both sides of a call of a function of the project that compares all pairs of two things."""
+    if isinstance(node, ast.Name) and depth < 4:
+        made = [b for b in scope.bindings.get(node.id, ()) if b.kind == "assign" and b.value is not None]
+        return _matched(project, made[0].value, scope, depth + 1) if len(made) == 1 and not made[0].path else None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and last_name(node.func) in KEEPS:
+        return _matched(project, node.func.value, scope, depth + 1) if depth < 4 else None
+    if not isinstance(node, ast.Call):
+        return None
+    target = project.resolve(node.func, scope)
+    if target is None or target.kind != "function" or len(target.returns) != 1 or target.returns[0] is None:
+        return None
+    behind = list(_behind(project, target.returns[0], target))
+    if any(SAFE.search(AT_ZERO.sub("", written(part))) for part in behind):
+        return None
+    own = next((p for p in map(_pairs, behind) if p), None)
+    if own is not None:
+        return own
+    given = [written(a) for a in node.args]
+    if len(given) >= 2 and given[0] == given[1] and len(target.positional) >= 2:
+        first, second = [p for p in target.positional if p != "self"][:2]
+        if any(_pairs(part, {first, second}) for part in behind):
+            return given[0]
     return None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call, written
+from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import (
     ENGINES,
     bound_to,
@@ -24,6 +24,7 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -64,6 +65,31 @@ class Trainer:
             self.batch(x, y)
         self.sched.step()
 """,
+    """
+import torch
+class Pair:
+    def __init__(self, enc, dec):
+        self.enc_opt = torch.optim.Adam(enc.parameters())
+        self.dec_opt = torch.optim.Adam(dec.parameters())
+    def batch(self, x, y):
+        for o in (self.enc_opt, self.dec_opt):
+            o.zero_grad()
+        self.loss(x, y).backward()  # expect
+        self.dec_opt.step()
+""",
+    """
+import torch
+def train(actor, critic, loader):
+    a_opt = torch.optim.Adam(actor.parameters())
+    c_opt = torch.optim.Adam(critic.parameters())
+    plan = torch.optim.lr_scheduler.StepLR(c_opt, 10)
+    for s, r in loader:
+        a_opt.zero_grad()
+        c_opt.zero_grad()
+        (actor(s).mean() + critic(s).mean()).backward()  # expect
+        a_opt.step()
+        plan.step()
+""",
 )
 GOOD = (
     """
@@ -89,7 +115,29 @@ def train(model, loader, scaler):
         scaler.scale(model(x).mean()).backward()
         scaler.step(optimizer)
 """,
+    """
+import torch
+class Pair:
+    def __init__(self, enc, dec):
+        self.enc_opt = torch.optim.Adam(enc.parameters())
+        self.dec_opt = torch.optim.Adam(dec.parameters())
+        self.extra = torch.optim.SGD(enc.parameters(), lr=1.0)
+    def batch(self, x, y):
+        self.extra.zero_grad()
+        for o in (self.enc_opt, self.dec_opt):
+            o.zero_grad()
+        self.loss(x, y).backward()
+        for o in (self.enc_opt, self.dec_opt):
+            o.step()
+        self.apply(self.extra)
+    def apply(self, optimizer):
+        optimizer.step()
+""",
 )
+QUIET = frozenset(
+    ["zero_grad", "state_dict", "load_state_dict", "param_groups", "unscale_", "add_param_group", "defaults", "state"]
+)
+"""What may be asked of an optimizer without stepping it."""
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -101,6 +149,8 @@ def find(project: Project) -> Iterator[Evidence]:
         if kind_of(project, c) not in ("scheduler", "environment")
         and (c.name == "step" or project.resolve(c.node.func, c.scope) is None)
     ]
+    if stepping:
+        yield from _left_out(project)
     if stepping or any(".step" in written(o.node) for o in optimizers(project)):
         return
     for built in optimizers(project):
@@ -113,6 +163,49 @@ def find(project: Project) -> Iterator[Evidence]:
                 text = f"{name} is built, but nothing ever steps it after this"
                 yield sighting(__name__, step.backward[0], text, proof=[built])
                 return
+
+
+def _left_out(project: Project) -> Iterator[Evidence]:
+    """One of several optimizers that is zeroed before a backward, and that nothing can step: every use is known."""
+    for built in optimizers(project):
+        name = bound_to(project, built)
+        last = name.rsplit(".", 1)[-1]
+        uses = list(_uses(project, name, built)) if last and "," not in name else []
+        if not uses or not all(_quiet(project, node, scope) for node, scope in uses):
+            continue
+        for step in training_steps(project):
+            if step.scope.module is not built.scope.module:
+                continue
+            if any(scope is step.scope for _, scope in uses) or not step.steps:
+                text = f"{name} is zeroed, but nothing ever steps it: its parameters keep their initial values"
+                yield sighting(__name__, step.backward[0], text, proof=[built])
+                break
+
+
+def _uses(project: Project, name: str, built: Call) -> Iterator[tuple[ast.expr, Scope]]:
+    """Every place that reads the optimizer. An attribute is looked for by its last part in the whole project."""
+    last, attribute = name.rsplit(".", 1)[-1], "." in name
+    for scope in project.scopes:
+        for node in project.within(scope, ast.Attribute if attribute else ast.Name):
+            if (isinstance(node, ast.Attribute) and node.attr == last and isinstance(node.ctx, ast.Load)) or (
+                isinstance(node, ast.Name) and node.id == last and isinstance(node.ctx, ast.Load)
+            ):
+                yield node, scope
+
+
+def _quiet(project: Project, node: ast.expr, scope: Scope) -> bool:
+    """True for a use that can't step the optimizer."""
+    above = project.parent(node, scope)
+    if isinstance(above, ast.Attribute):
+        return above.attr in QUIET
+    if isinstance(above, ast.Call) and node in above.args:
+        return last_name(above.func) == "unscale_" or "lr_scheduler" in project.called(Call(above, scope))
+    if isinstance(above, ast.Tuple | ast.List):
+        loop = project.parent(above, scope)
+        if isinstance(loop, ast.For) and loop.iter is above and isinstance(loop.target, ast.Name):
+            read = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == loop.target.id]
+            return bool(read) and all(_quiet(project, n, scope) for n in read)
+    return False
 
 
 def _handed_on(project: Project, name: str, built: Call) -> bool:
