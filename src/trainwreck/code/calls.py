@@ -28,6 +28,7 @@ WRAPPERS = frozenset(
         "prepare_model_for_kbit_training",
         "FullyShardedDataParallel",
         "deepcopy",
+        "copy",
         "share_memory",
         "setup",
         "unwrap_model",

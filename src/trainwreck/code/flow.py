@@ -115,9 +115,14 @@ def back(project: Project, node: ast.expr, scope: Scope, path: Path = ()) -> Ite
             continue
         seen.add(key)
         yield step
-        for value, where, part in _follow(project, step):
-            if value is not None and len(part) < 8:
-                queue.append(Step(value, where, part, step, step.depth + 1))
+        queue.extend(onward(project, step))
+
+
+def onward(project: Project, step: Step) -> Iterator[Step]:
+    """The places right behind ``step``, for traces that choose where to stop."""
+    for value, where, part in _follow(project, step):
+        if value is not None and len(part) < 8:
+            yield Step(value, where, part, step, step.depth + 1)
 
 
 Next = tuple[ast.expr | None, Scope, Path]
