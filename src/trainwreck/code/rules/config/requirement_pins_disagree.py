@@ -76,7 +76,9 @@ def find(project: Project) -> Iterator[Evidence]:
         folder, _, base = item.path.rpartition("/")
         if base in LISTS and item.specifier and not item.specifier.startswith("@"):
             table.setdefault((folder, item.name), []).append(item)
-    for (_, name), items in table.items():
+    for (_, name), every in table.items():
+        # a line that stands there again says nothing new, and there may be thousands of them
+        items = list({(i.path, i.specifier, i.marked, i.kind): i for i in reversed(every)}.values())[::-1]
         for number, late in enumerate(items):
             early = next((o for o in items[:number] if _quarrel(o, late)), None)
             if early is None:
