@@ -41,6 +41,17 @@ def main():
     random.shuffle(images)  # expect
     return list(zip(images, labels))
 """,
+    """
+def batches(texts, stars, size, rnd):
+    mixed = list(texts)
+    rnd.shuffle(mixed)  # expect
+    for k in range(0, len(mixed), size):
+        yield mixed[k : k + size], stars[k : k + size]
+def main(rnd):
+    texts, stars = load()
+    for a, b in batches(texts, stars, 8, rnd):
+        step(a, b)
+""",
 )
 GOOD = """
 import numpy as np, random
@@ -52,6 +63,25 @@ def main(rng):
     random.shuffle(pairs)
     train = order[:10]
     return x[train], y[train]
+def negatives(anchors, others, rnd):
+    rnd.shuffle(others)
+    return [(anchors[i], others[i]) for i in range(8)]
+def batches(texts, stars, size, rnd):
+    order = list(range(len(texts)))
+    rnd.shuffle(order)
+    for k in range(0, len(order), size):
+        yield [texts[i] for i in order[k : k + size]], [stars[i] for i in order[k : k + size]]
+def both(texts, stars, rnd):
+    rows = list(zip(texts, stars))
+    rnd.shuffle(rows)
+    texts = [a for a, _ in rows]
+    stars = [b for _, b in rows]
+    return texts[:8], stars[:8]
+def run(rnd):
+    texts, stars = load()
+    negatives(load_a(), load_b(), rnd)
+    both(texts, stars, rnd)
+    return list(batches(texts, stars, 8, rnd))
 class Data:
     def __init__(self, rows):
         rows = sorted(rows, key=len)
@@ -144,13 +174,55 @@ def _bare(node: ast.expr) -> ast.expr:
 
 
 def _shuffled(project: Project, scope: Scope) -> Iterator[Evidence]:
+    """One of two lists that were made together is shuffled, also under another name or as a parameter."""
     shuffles = [c for c in project.calls("shuffle") if c.scope is scope and len(c.node.args) >= 1]
-    moved = [(written(c.node.args[0]), c) for c in shuffles]
-    for one, other, _ in _pairs(scope):
-        names = [n for n, _ in moved if n in (one, other)]
-        if len(set(names)) == 1 and _used_together(project, scope, one, other) and "seed" not in written(scope.node):
-            call = next(c for n, c in moved if n == names[0])
-            yield sighting(__name__, call, f"{names[0]} is shuffled alone, {other if names[0] == one else one} is not")
+    if not shuffles or "seed" in written(scope.node):
+        return
+    moved = {written(c.node.args[0]) for c in shuffles}
+    for one, other in dict.fromkeys([*((a, b) for a, b, _ in _pairs(scope)), *_given_together(project, scope)]):
+        both = {n: _copies(scope, n) for n in (one, other)}
+        hit = [n for n in (one, other) if both[n] & moved]
+        if len(hit) != 1 or both[one] & both[other]:
+            continue
+        still = other if hit[0] == one else one
+        call = next(c for c in shuffles if written(c.node.args[0]) in both[hit[0]])
+        name = written(call.node.args[0])
+        if _used_together(project, scope, name, still):
+            yield sighting(__name__, call, f"{name} is shuffled alone, {still} is not")
+            return
+
+
+def _copies(scope: Scope, name: str) -> set[str]:
+    """``name`` and what is a plain copy of it: ``x[:]``, ``list(x)``, ``x.copy()``."""
+    found = {name}
+    for other, bindings in scope.bindings.items():
+        for binding in bindings:
+            value = binding.value
+            if binding.kind != "assign" or binding.path or value is None:
+                continue
+            if written(value) in (f"{name}[:]", f"list({name})", f"{name}.copy()", f"copy({name})", name):
+                found.add(other)
+    return found
+
+
+def _given_together(project: Project, scope: Scope) -> Iterator[tuple[str, str]]:
+    """Parameters whose arguments are, in one and the same place, the two names unpacked from one call."""
+    if scope.kind != "function":
+        return
+    groups: dict[int, list[str]] = {}
+    for name in scope.positional:
+        for binding in scope.bindings.get(name, ()):
+            if binding.kind != "param":
+                continue
+            for value, place in project.arguments(binding):
+                made = project.lookup(value.id, place) if isinstance(value, ast.Name) else []
+                for source in made:
+                    if source.kind == "assign" and len(source.path) == 1 and isinstance(source.value, ast.Call):
+                        groups.setdefault(id(source.node), []).append(name)
+    for names in groups.values():
+        if len(dict.fromkeys(names)) == 2:
+            one, other = dict.fromkeys(names)
+            yield one, other
 
 
 def _attributes(project: Project, owner: Scope) -> Iterator[Evidence]:

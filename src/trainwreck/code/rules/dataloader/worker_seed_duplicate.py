@@ -73,6 +73,22 @@ class Crops(Dataset):
 options = dict(batch_size=4, num_workers=2)
 loader = DataLoader(Crops([1]), **options)
 """,
+    """
+import numpy as np
+from torch.utils.data import DataLoader, Dataset, get_worker_info
+SEED = 7
+class Late(Dataset):
+    def __init__(self, x):
+        self.x, self.gen = x, None
+    def _make(self):
+        info = get_worker_info()
+        return np.random.default_rng(SEED)
+    def __getitem__(self, i):
+        if self.gen is None:
+            self.gen = self._make()
+        return self.x[i] + self.gen.normal()  # expect
+loader = DataLoader(Late([1]), num_workers=2)
+""",
 )
 GOOD = (
     """
@@ -96,6 +112,18 @@ class Lazy(Dataset):
         if self.rng is None:
             self.rng = np.random.default_rng(get_worker_info().seed)
         return self.x[i] + self.rng.normal()
+class Fresh(Dataset):
+    def __init__(self, x):
+        self.x = x
+    def _make(self):
+        info = get_worker_info()
+        return np.random.default_rng(7 if info is None else info.seed)
+    def __getitem__(self, i):
+        if not hasattr(self, "gen"):
+            self.gen = self._make()
+        if not hasattr(self, "noise"):
+            self.noise = np.random.default_rng()
+        return self.x[i] + self.gen.normal() + self.noise.normal()
 class Seeded(Dataset):
     def __init__(self, x):
         self.x, self.rng = x, np.random.default_rng(0)
@@ -125,6 +153,7 @@ class ByIndex(Dataset):
         return self.x[i] + self.rng.normal()
 loaders = [
     DataLoader(Lazy([1]), num_workers=2),
+    DataLoader(Fresh([1]), num_workers=2),
     DataLoader(Seeded([1]), num_workers=2, worker_init_fn=start),
     DataLoader(Fixed(3), num_workers=2),
     DataLoader(Once([1]), num_workers=0),
@@ -172,8 +201,9 @@ def _private(project: Project) -> Iterator[Evidence]:
             continue
         for name in dict.fromkeys(n for c in project.bases(owner) for n in c.attributes):
             bindings = project.attribute(owner, name)
-            born = _generator(project, bindings)
-            drawn = _drawn(project, owner, name) if born is not None else None
+            late = _late(project, bindings)
+            born = late or _generator(project, bindings)
+            drawn = _drawn(project, owner, name, late is not None) if born is not None else None
             if born is not None and drawn is not None:
                 told.add(id(owner))
                 text = (
@@ -227,7 +257,29 @@ def _generator(project: Project, bindings: list[Binding]) -> Binding | None:
     return None
 
 
-def _drawn(project: Project, owner: Scope, name: str) -> Call | None:
+def _late(project: Project, bindings: list[Binding]) -> Binding | None:
+    """The binding that makes a generator in the worker, at the first item, of a seed that is a constant."""
+    made_in = [b for b in bindings if not (isinstance(b.value, ast.Constant) and b.value.value is None)]
+    made_in = [b for b in made_in if not (b.scope.name == "__init__" and isinstance(b.value, ast.Tuple) and b.path)]
+    if len(made_in) != 1 or made_in[0].scope.name in ("__init__", "__iter__") or made_in[0].value is None:
+        return None
+    binding = made_in[0]
+    if binding.path or not isinstance(binding.value, ast.Call):
+        return None
+    if not any(isinstance(a, ast.If) for a in project.ancestors(binding.value, binding.scope)):
+        return None
+    calls = [c for c in made(project, binding.value, binding.scope) if project.resolve(c.node.func, c.scope) is None]
+    for call in calls:
+        if call.name not in GENERATORS or project.called(call).split(".")[0] not in ("numpy", "random"):
+            return None
+        seed = call.node.args[0] if len(call.node.args) == 1 and not call.node.keywords else None
+        number = only(project, (seed, call.scope)) if seed is not None else None
+        if not isinstance(number, int) or not isinstance(seed, ast.Constant | ast.Name):
+            return None
+    return binding if calls else None
+
+
+def _drawn(project: Project, owner: Scope, name: str, fixed: bool = False) -> Call | None:
     """The first draw from ``self.<name>`` on the way to an item; None if it is seeded there per item or worker."""
     todo = [m for n in ("__getitem__", "__getitems__", "__iter__") if (m := project.find_method(owner, n)) is not None]
     seen: set[int] = set()
@@ -237,7 +289,7 @@ def _drawn(project: Project, owner: Scope, name: str) -> Call | None:
         if id(method) in seen:
             continue
         seen.add(id(method))
-        if OF_WORKER.search(written(method.node)):
+        if not fixed and OF_WORKER.search(written(method.node)):
             return None
         for call in project.calls_by_scope.get(method, ()):
             own = f"self.{name}"

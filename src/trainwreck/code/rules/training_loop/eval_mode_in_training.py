@@ -1,6 +1,7 @@
 """The model stays in evaluation mode after the first evaluation.
 
-What: ``train()`` is called once before the loop, ``eval()`` in every round of it.
+What: ``train()`` is called once before the loop, ``eval()`` in every round of it; or an evaluation before the first
+round switches the network that the optimizer updates to evaluation mode and nothing switches it back.
 Why it matters: from the second epoch on dropout is off and BatchNorm uses frozen statistics.
 When it is fine: where ``train()`` stands in the loop, or the evaluation function switches back.
 """
@@ -11,13 +12,16 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
+from trainwreck.code.facts import made, optimizers
 from trainwreck.code.order import loops, training_steps
+from trainwreck.code.params import held
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 def evaluate(model, loader):
     model.eval()
     return sum(model(x).sum() for x in loader)
@@ -30,8 +34,53 @@ def main(model, loader, opt):
             loss.backward()
             opt.step()
         evaluate(model, loader)
-"""
-GOOD = """
+""",
+    """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+class Runner:
+    def __init__(self, net, opt):
+        self.net, self.opt = net, opt
+    def check(self, loader):
+        self.net.eval()
+        with torch.no_grad():
+            return sum(self.net(x).sum() for x in loader)
+    def run(self, loader):
+        print(self.check(loader))
+        for epoch in range(3):  # expect
+            for x, y in loader:
+                self.opt.zero_grad()
+                (self.net(x) - y).pow(2).mean().backward()
+                self.opt.step()
+def main(loader):
+    net = Net()
+    Runner(net, torch.optim.SGD(net.parameters(), lr=0.1)).run(loader)
+""",
+    """
+import torch
+from torch import nn
+@torch.no_grad()
+def score(m, data):
+    m.eval()
+    return sum(m(x).sum() for x in data)
+def main(loader):
+    student, teacher = nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5)), nn.Linear(4, 2)
+    teacher.eval()
+    opt = torch.optim.Adam(student.parameters())
+    first = score(student, loader)
+    for x in loader:  # expect
+        loss = (student(x) - teacher(x)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+)
+GOOD = (
+    """
 def evaluate(model, loader):
     model.eval()
     out = sum(model(x).sum() for x in loader)
@@ -46,7 +95,53 @@ def main(model, loader, opt):
             loss.backward()
             opt.step()
         evaluate(model, loader)
-"""
+""",
+    """
+import torch
+from torch import nn
+def score(m, data):
+    was = m.training
+    m.eval()
+    out = sum(m(x).sum() for x in data)
+    m.train(was)
+    return out
+def probe(m, data):
+    m.eval()
+    return sum(m(x).sum() for x in data)
+def main(loader):
+    student, teacher = nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5)), nn.Linear(4, 2)
+    teacher.eval()
+    opt = torch.optim.Adam(student.parameters())
+    score(student, loader)
+    probe(teacher, loader)
+    for x in loader:
+        loss = (student(x) - teacher(x)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+def second(loader):
+    net = nn.Linear(4, 2)
+    opt = torch.optim.Adam(net.parameters())
+    probe(net, loader)
+    net.train()
+    for x in loader:
+        opt.zero_grad()
+        net(x).sum().backward()
+        opt.step()
+""",
+    """
+import torch
+from torch import nn
+def frozen_norms(loader):
+    backbone, head = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), nn.Linear(4, 2)
+    backbone.eval()
+    opt = torch.optim.Adam(head.parameters())
+    for x in loader:
+        opt.zero_grad()
+        head(backbone(x)).sum().backward()
+        opt.step()
+""",
+)
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -56,7 +151,13 @@ def find(project: Project) -> Iterator[Evidence]:
         if not around:
             continue
         outer = around[-1]
-        if _switches(project, outer, scope, "train", 0) or not _switches(project, outer, scope, "eval", 0):
+        if _switches(project, outer, scope, "train", 0):
+            continue
+        if not _switches(project, outer, scope, "eval", 0):
+            at = _left_in_eval(project, outer, scope)
+            if at is not None:
+                text = "the network is in evaluation mode when this loop begins, and nothing switches it back"
+                yield sighting(__name__, (outer, scope), text, proof=[at])
             continue
         before = [
             c
@@ -67,6 +168,82 @@ def find(project: Project) -> Iterator[Evidence]:
             yield sighting(__name__, before[-1], "training mode is set once before the loop, evaluation mode inside it")
         elif scope.kind == "function" and scope.owner is None and not any(True for _ in project.calls("train")):
             yield sighting(__name__, (outer, scope), "evaluation mode is set inside this loop and training mode never")
+
+
+def _left_in_eval(project: Project, outer: ast.AST, scope: Scope) -> Call | None:
+    """The last call before the loop that changes the mode of the network under the optimizer, if it is ``eval``.
+
+    Silent where a method of the program calls ``train()``: a callback in the loop may reach it.
+    """
+    trained = _trained(project)
+    block = project.parent(outer, scope)
+    last: Call | None = None
+    for call in sorted(project.calls_by_scope.get(scope, ()), key=lambda c: (c.line, c.node.col_offset)):
+        if call.line >= getattr(outer, "lineno", 0):
+            break
+        if any(isinstance(a, ast.If | ast.Try) and a is not block for a in project.ancestors(call.node, scope)):
+            continue
+        modes = _modes(project, call, 0)
+        if modes is None:
+            return None
+        for name, receiver, place in modes:
+            same = {id(c.node) for c in made(project, receiver, place)}
+            if same and same & trained:
+                last = call if name == "eval" else None
+    if last is None or _hooks(project):
+        return None
+    return last
+
+
+def _hooks(project: Project) -> bool:
+    """True if a callback or method, which the loop may reach unseen, switches a network to training mode."""
+    return any(c.scope.owner is not None and c.receiver is not None for c in project.calls("train"))
+
+
+def _trained(project: Project) -> set[int]:
+    """The constructor calls of the networks whose parameters an optimizer has."""
+    found: set[int] = set()
+    for optimizer in optimizers(project):
+        for item in held(project, optimizer)[0]:
+            found |= {id(c.node) for c in made(project, item.node, item.scope)}
+    return found
+
+
+def _modes(project: Project, call: Call, depth: int) -> list[tuple[str, ast.expr, Scope]] | None:
+    """(``train`` or ``eval``, the receiver, its scope) in the order of the lines; None where it restores a mode."""
+    if call.name in ("train", "eval") and call.receiver is not None:
+        target = project.resolve(call.node.func, call.scope)
+        if target is None:
+            if call.node.args and not (isinstance(call.node.args[0], ast.Constant)):
+                return None
+            off = bool(call.node.args) and getattr(call.node.args[0], "value", True) is False
+            return [("eval" if off else call.name, call.receiver, call.scope)]
+    target = project.resolve(call.node.func, call.scope) if depth < 3 else None
+    if target is None or target.kind != "function" or target.name in ("forward", "__init__"):
+        return []
+    found: list[tuple[str, ast.expr, Scope]] = []
+    for inner in sorted(project.calls_by_scope.get(target, ()), key=lambda c: (c.line, c.node.col_offset)):
+        below = _modes(project, inner, depth + 1)
+        if below is None:
+            return None
+        for name, receiver, place in below:
+            found.append(
+                (name, _argument_for(target, call, receiver, place), call.scope)
+                if _is_param(target, receiver) and place is target
+                else (name, receiver, place)
+            )
+    return found
+
+
+def _is_param(function: Scope, node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id in function.positional and node.id not in ("self", "cls")
+
+
+def _argument_for(function: Scope, call: Call, node: ast.expr, place: Scope) -> ast.expr:
+    """What ``call`` hands to the parameter ``node`` of ``function``."""
+    assert isinstance(node, ast.Name)
+    names = [n for n in function.positional if n not in ("self", "cls")]
+    return call.argument(node.id, names.index(node.id)) or node
 
 
 def _switches(project: Project, body: ast.AST, scope: Scope, name: str, depth: int) -> bool:
