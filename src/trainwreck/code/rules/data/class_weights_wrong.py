@@ -262,6 +262,9 @@ def _of_name(project: Project, node: ast.Name | ast.Attribute, scope: Scope, dep
             senses.add(1)
         elif binding.kind == "loop" and binding.value is not None and len(binding.path) == 1:
             senses.add(_sense(project, binding.value, binding.scope, depth + 1))
+        elif isinstance(binding.node, ast.AugAssign) and isinstance(binding.node.op, ast.Div | ast.Mult):
+            if _sense(project, binding.value, binding.scope, depth + 1):
+                return 0
         elif binding.kind == "param":
             senses |= {_sense(project, v, s, depth + 1) for v, s in project.arguments(binding)} or {0}
         else:

@@ -158,10 +158,31 @@ def find(project: Project) -> Iterator[Evidence]:
 
 TEXT = "this is fitted on all rows, those of the later test set included"
 STATISTICS = frozenset(
-    (
-        "mean std var median min max quantile percentile argsort topk cov corrcoef svd eigh eig amin amax std_mean "
-        "var_mean nanmean nanstd nanmedian pca_lowrank"
-    ).split()
+    [
+        "mean",
+        "std",
+        "var",
+        "median",
+        "min",
+        "max",
+        "quantile",
+        "percentile",
+        "argsort",
+        "topk",
+        "cov",
+        "corrcoef",
+        "svd",
+        "eigh",
+        "eig",
+        "amin",
+        "amax",
+        "std_mean",
+        "var_mean",
+        "nanmean",
+        "nanstd",
+        "nanmedian",
+        "pca_lowrank",
+    ]
 )
 """What a transformation of one's own learns from its rows."""
 

@@ -107,7 +107,7 @@ DPOTrainer(model=model, ref_model=second, args=args, train_dataset=data)
 DPOTrainer(model="m", ref_model="m", args=args, train_dataset=data)
 """,
 )
-PREFERENCE = ("logsigmoid", "softplus", "LogSigmoid", "Softplus", "kl_div", "kl_divergence")
+PREFERENCE = ("sigmoid", "logsigmoid", "softplus", "LogSigmoid", "Softplus", "kl_div", "kl_divergence")
 """What a loss on a margin or a distance to a reference is written with."""
 SAME_OBJECT = frozenset(["eval", "train", "to", "cuda", "cpu", "requires_grad_", "copy", "compile", "float", "half"])
 """Calls that leave the weights where they are; ``copy.copy`` shares them too."""
@@ -219,6 +219,8 @@ def _objects(project: Project, node: ast.expr, scope: Scope, depth: int) -> _Obj
     With each the last place on the way where one name was set to another."""
     if depth > MAX_DEPTH:
         return {}
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+        return _objects(project, node.values[-1], scope, depth + 1) if _left_out(project, node, scope) else {}
     if isinstance(node, ast.Call):
         name = last_name(node.func)
         if name in SAME_OBJECT:
@@ -250,6 +252,15 @@ def _objects(project: Project, node: ast.expr, scope: Scope, depth: int) -> _Obj
         else:
             return {}
     return found
+
+
+def _left_out(project: Project, node: ast.BoolOp, scope: Scope) -> bool:
+    """True for ``given or default`` where nothing but None is ever given."""
+    first = node.values[0]
+    if len(node.values) != 2 or not isinstance(first, ast.Name):
+        return False
+    given = [v for b in project.lookup(first.id, scope) if b.kind == "param" for v, _ in project.arguments(b)]
+    return bool(given) and all(isinstance(v, ast.Constant) and v.value is None for v in given)
 
 
 def _fields(project: Project, node: ast.expr, scope: Scope) -> list[Binding]:
