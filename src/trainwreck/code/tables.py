@@ -39,13 +39,19 @@ def _entries(project: Project, node: ast.expr, key: str | int, scope: Scope, dep
         case ast.IfExp():
             yield from entries(project, node.body, key, scope, depth + 1)
             yield from entries(project, node.orelse, key, scope, depth + 1)
+        case ast.Subscript(slice=ast.Constant(value=str() as outer)) if isinstance(key, str) and (
+            over := list(entries(project, node.value, f"{outer}.{key}", scope, depth + 1))
+        ):
+            yield from over
         case ast.Subscript(slice=ast.Constant(value=str() | int() as outer)):
             for inner, where in entries(project, node.value, outer, scope, depth + 1):
                 yield from entries(project, inner, key, where, depth + 1)
         case ast.Name() | ast.Attribute():
             bindings = project.bindings(node, scope)
             if not any(_changes(b, key) for b in bindings):
-                for binding in bindings:
+                later = list(_set_within(project, bindings, key))
+                yield from later
+                for binding in bindings if not later else ():
                     yield from _of_binding(project, binding, key, depth)
 
 
@@ -65,9 +71,12 @@ def _of_call(project: Project, node: ast.Call, key: str | int, scope: Scope, dep
     name = last_name(node.func)
     target = project.resolve(node.func, scope)
     if target is not None and target.kind == "function":
-        for value in target.returns:
-            if value is not None:
-                yield from entries(project, value, key, target, depth + 1)
+        if isinstance(key, str) and "." in key and _splits_paths(project, target):
+            for value in (*node.args, *(k.value for k in node.keywords)):
+                yield from _dotted(project, value, key, scope, depth)
+        for returned in target.returns:
+            if returned is not None:
+                yield from entries(project, returned, key, target, depth + 1)
         return
     if name in ("dict", "SimpleNamespace", "Namespace", "EasyDict", "OmegaConf", "ConfigDict", "AttrDict", "Box"):
         for keyword in node.keywords:
@@ -96,6 +105,29 @@ def _of_call(project: Project, node: ast.Call, key: str | int, scope: Scope, dep
                 yield from entries(project, inner, key, where, depth + 1)
 
 
+def _splits_paths(project: Project, function: Scope) -> bool:
+    """True if the function takes keys like ``optim.lr`` apart to set what stands at the end of the path."""
+    nodes = project.within(function, ast.Call)
+    return any(isinstance(n, ast.Call) and last_name(n.func) in ("split", "rsplit", "partition") for n in nodes)
+
+
+def _dotted(project: Project, node: ast.expr, key: str, scope: Scope, depth: int) -> Iterator[Entry]:
+    """What overrides say of a path: ``{"optim.lr": 1e-3}`` or ``["optim.lr=1e-3"]``."""
+    yield from entries(project, node, key, scope, depth + 1)
+    bindings = project.bindings(node, scope) if isinstance(node, ast.Name | ast.Attribute) else []
+    lists: list[ast.expr | None] = (
+        [node, *(b.value for b in bindings if b.kind == "assign" and not b.path)] if len(bindings) < 2 else []
+    )
+    for given in lists:
+        for item in given.elts if isinstance(given, ast.List | ast.Tuple) else []:
+            if isinstance(item, ast.Constant) and isinstance(item.value, str) and item.value.startswith(f"{key}="):
+                try:
+                    value = ast.literal_eval(item.value.split("=", 1)[1])
+                except (ValueError, SyntaxError, MemoryError, RecursionError):
+                    continue
+                yield ast.copy_location(ast.Constant(value), item), (bindings[0].scope if bindings else scope)
+
+
 def _of_binding(project: Project, binding: Binding, key: str | int, depth: int) -> Iterator[Entry]:
     if binding.kind == "param":
         for value, where in project.arguments(binding):
@@ -121,6 +153,26 @@ def _changes(binding: Binding, key: str | int) -> bool:
         return False
     at = binding.node.target.slice
     return not isinstance(at, ast.Constant) or at.value == key
+
+
+def _set_within(project: Project, bindings: list[Binding], key: str | int) -> Iterator[Entry]:
+    """``table["optim"]["lr"] = value`` for the key ``optim.lr``, once and whatever happens before."""
+    found: list[Entry] = []
+    for binding in bindings if isinstance(key, str) and "." in key else ():
+        if binding.kind != "append" or not isinstance(binding.node, ast.Assign) or binding.value is None:
+            continue
+        for target in binding.node.targets:
+            match target:
+                case ast.Subscript(
+                    value=ast.Subscript(value=ast.Name() | ast.Attribute(), slice=ast.Constant(value=str() as outer)),
+                    slice=ast.Constant(value=str() as inner),
+                ) if f"{outer}.{inner}" == key:
+                    above = list(project.ancestors(binding.node, binding.scope))
+                    if any(isinstance(a, ast.If | ast.For | ast.While | ast.Try | ast.With) for a in above):
+                        return
+                    found.append((binding.value, binding.scope))
+    if len(found) == 1:
+        yield found[0]
 
 
 def _set_later(binding: Binding, key: str | int) -> Iterator[Entry]:

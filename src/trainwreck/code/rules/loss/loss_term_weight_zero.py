@@ -95,6 +95,34 @@ def train(vae, loader, opt, beta=0.0):  # expect
         loss.backward()
         opt.step()
 """,
+    """
+import copy
+import torch.nn.functional as F
+PLAN = {"terms": {"seg": 1.0, "edge": 2.0}, "lr": 1e-3}
+CHANGES = {"terms.edge": 0.0, "lr": 1e-2}  # expect
+def merged(plan, changes):
+    out = copy.deepcopy(plan)
+    for path, value in changes.items():
+        *heads, tail = path.split(".")
+        at = out
+        for head in heads:
+            at = at[head]
+        at[tail] = value
+    return out
+class Objective:
+    def __init__(self, terms):
+        self.terms = terms
+    def __call__(self, out, y):
+        parts = {"seg": F.cross_entropy(out[0], y[0]), "edge": F.binary_cross_entropy_with_logits(out[1], y[1])}
+        return sum(self.terms[k] * v for k, v in parts.items())
+def train(model, loader, opt):
+    plan = merged(PLAN, CHANGES)
+    objective = Objective(plan["terms"])
+    for x, y in loader:
+        opt.zero_grad()
+        objective(model(x), y).backward()
+        opt.step()
+""",
 )
 GOOD = """
 def train(model, loader, opt, log):
