@@ -50,3 +50,17 @@ def test_gradients_that_are_never_cleared_are_found_by_step_five(tmp_path: Path)
     told = events(tmp_path, "train(nn.Linear(4, 3), clear=False)\n")
     line = next(line for line in told.splitlines() if "live-gradients-never-zeroed" in line)
     assert '"step": 5' in line
+
+
+def test_a_generator_that_steps_less_often_than_its_critic_is_not_accused(tmp_path: Path) -> None:
+    text = """
+generator, critic = nn.Linear(2, 4), nn.Linear(4, 1)
+g, c = torch.optim.Adam(generator.parameters(), lr=1e-3), torch.optim.Adam(critic.parameters(), lr=1e-3)
+for step in range(60):
+    for _ in range(5):
+        loss = critic(generator(torch.randn(16, 2)).detach()).mean() - critic(x[:16]).mean()
+        c.zero_grad(); loss.backward(); c.step()
+    loss = -critic(generator(torch.randn(16, 2))).mean()
+    g.zero_grad(); loss.backward(); g.step()
+"""
+    assert "never-zeroed" not in events(tmp_path, text)

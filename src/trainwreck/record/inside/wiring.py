@@ -51,6 +51,8 @@ class Wiring(Probe):
         self._watching: list[_Early] = []
         self._lines: dict[int, int] = {}
         self._discards: list[bool] = []
+        self._looked_at = 0
+        """Number of the last backward that was looked at: backwards between sampled steps are not."""
 
     def backward(self, moment: Backward) -> None:
         """Before a backward: have the gradients of the last step been cleared?
@@ -59,6 +61,7 @@ class Wiring(Probe):
         """
         if not moment.sampled:
             return  # steps 6 to 10 are no sampled ones
+        self._looked_at = moment.number
         line = moment.frame.f_lineno if moment.frame is not None else 0
         before = self._lines.get(line, 0)
         self._lines[line] = before + 1
@@ -87,8 +90,11 @@ class Wiring(Probe):
             self._lines = {}
         if early in self._watching:
             self._watching.remove(early)
-            early.looked += 1
-            early.kept += not early.cleared
+            # Gradients are cleared just before their own backward; a step whose backward was not seen tells nothing (a
+            # generator that steps once in five of its critic).
+            if self._looked_at == self.recorder.backwards:
+                early.looked += 1
+                early.kept += not early.cleared
         if number <= WIRING_STEPS:
             if number <= 2:
                 early.sample = [(p, sample_of(p).clone()) for p in ends(watched.parameters)]
