@@ -144,6 +144,15 @@ class Wiring(Probe):
             recorder.event(
                 "live-zero-gradient", text, zero[0], step=number, value=round(len(zero) / len(watched.names), 3)
             )
+        factors = [
+            name
+            for name, parameter, count in zip(watched.names, watched.parameters, watched.zero_grad, strict=True)
+            if count >= WIRING_STEPS and parameter.dim() >= 2 and not sample_of(parameter).any()
+        ]
+        if len(factors) >= 2:
+            # A product of two zero matrices keeps both at zero: each is the other's gradient.
+            text = f"{len(factors)} matrices are zero and get a gradient of exactly 0: {', '.join(factors[:4])}"
+            recorder.event("live-zero-factors", text, factors[0], step=number)
         held = {id(p) for w in recorder.optimizers.values() for p in w.parameters}
         self._frozen(watched, held)
         for root in recorder.names.roots:
