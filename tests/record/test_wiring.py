@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from trainwreck.engine import diagnose
+
 pytest.importorskip("torch", reason="torch is not installed")
 
 PROGRAM = """
@@ -64,3 +66,37 @@ for step in range(60):
     g.zero_grad(); loss.backward(); g.step()
 """
     assert "never-zeroed" not in events(tmp_path, text)
+
+
+FINE_TUNING = """
+body, head = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.1)), nn.Linear(8, 3)
+model = nn.Sequential(body, head)
+for p in body.parameters():
+    p.requires_grad_({trained})
+opt = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+body.eval()
+for step in range(30):
+    loss = nn.functional.cross_entropy(model(x), y)
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_a_frozen_body_in_evaluation_mode_is_a_choice(tmp_path: Path, trained: bool) -> None:
+    told = events(tmp_path, FINE_TUNING.format(trained=trained))
+    assert ("live-eval-mode-in-training" in told) == trained
+
+
+def test_the_first_class_of_a_contrastive_loss_is_no_sorted_data(tmp_path: Path) -> None:
+    text = """
+net = nn.Linear(4, 8)
+opt = torch.optim.SGD(net.parameters(), lr=0.05)
+for step in range(60):
+    a, b = net(x + 0.1 * torch.randn_like(x)), net(x + 0.1 * torch.randn_like(x)).detach()
+    scores = torch.cat([(a * b).sum(1, keepdim=True), a @ torch.randn(8, 32)], 1)
+    loss = nn.functional.cross_entropy(scores, torch.zeros(64, dtype=torch.long))
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+    events(tmp_path, text)
+    signs = {e.sign for cause in diagnose([tmp_path / "rec"]).root_causes for e in cause.evidence}
+    assert "live-batches-of-one-class" not in signs

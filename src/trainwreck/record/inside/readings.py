@@ -22,7 +22,7 @@ def classification(scores: Any, target: Any, ignore_index: Any) -> dict[str, Any
 
     ``accuracy``; ``entropy`` of the predictions (nats), ``range`` (mean spread between the best and the worst class);
     ``classes``; ``ignored`` share of labels; ``predicted_top`` and ``label_top`` (share of the most frequent class),
-    ``label_entropy`` (nats) and ``loss`` (mean over what is not ignored).
+    ``label_class`` (which one), ``label_entropy`` (nats) and ``loss`` (mean over what is not ignored).
     """
     if scores.dim() == 4:
         scores, target = scores.permute(0, 2, 3, 1).flatten(0, 2), target.flatten()
@@ -51,6 +51,7 @@ def classification(scores: Any, target: Any, ignore_index: Any) -> dict[str, Any
         "entropy": -((mass * scores.clamp(min=-80.0)).sum(dim=1) * weight).sum() / count,
         "range": ((scores.amax(dim=1) - scores.clamp(min=-80.0).amin(dim=1)) * weight).sum() / count,
         "label_top": labels.max(),
+        "label_class": labels.argmax().float(),
         "label_entropy": -(labels * labels.clamp(min=1e-12).log()).sum(),
         "predicted_top": guesses.max(),
     }

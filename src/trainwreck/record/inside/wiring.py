@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -182,8 +183,8 @@ class Wiring(Probe):
                 )
 
     def _modes(self) -> list[Any]:
-        """Modules whose behaviour depends on the mode, of all models that hold parameters."""
-        return [m for root in self.recorder.names.roots for m in root.modules() if has_modes(m)]
+        """Modules whose behaviour depends on the mode, in the parts of all models that are trained."""
+        return [m for root in self.recorder.names.roots for m in trained_modes(root, False)]
 
     def _mode_flip(self, watched: Watched, early: _Early) -> None:
         modes = self._modes()
@@ -204,6 +205,21 @@ def ends(parameters: list[Any]) -> list[Any]:
 def has_modes(module: Any) -> bool:
     """True for dropout and batch norm."""
     return isinstance(module, (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase))
+
+
+def trained_modes(module: Any, trained: bool) -> Iterator[Any]:
+    """Dropout and batch norm below ``module``, without frozen parts: those are kept in evaluation mode on purpose.
+
+    ``trained`` holds for a module without parameters: whether what encloses it is trained.
+    """
+    own = [p.requires_grad for p in module.parameters()]
+    trained = any(own) if own else trained
+    if has_modes(module):
+        if trained:
+            yield module
+        return
+    for child in module.children():
+        yield from trained_modes(child, trained)
 
 
 def in_evaluation(modes: list[Any]) -> bool:

@@ -83,7 +83,10 @@ def _classification(columns: dict[str, Series]) -> Iterator[Evidence]:
     one = columns.get("label_top")
     rows = columns.get("rows")
     enough = one is not None and rows is not None and len(one) >= LEAST_LOOKS and median(rows.values) >= 8
-    if one is not None and enough and median(one.values) > ONE_CLASS:
+    # Always the same class is a construction (a contrastive loss has its positive first), not an order of the data.
+    which = columns.get("label_class")
+    varies = which is None or len(set(which.values)) > 1
+    if one is not None and enough and varies and median(one.values) > ONE_CLASS:
         text = f"{median(one.values):.0%} of the labels of a batch are one class"
         yield seen("live-batches-of-one-class", text, where, median(one.values))
     ignored = columns.get("ignored")
