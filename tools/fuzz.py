@@ -8,16 +8,13 @@ is written to the working directory and named.
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
 import signal
-import sys
-import time
 import traceback
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+
+from fuzz_run import drive
 
 HERE = Path(__file__).resolve().parent.parent
 SHARED = HERE.parent / "shared"
@@ -119,27 +116,5 @@ def work(job: tuple[int, int]) -> tuple[int, Counter[str], list[str]]:
     return count, formats, failures
 
 
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seed", type=int, default=int(time.time()))
-    options.add_argument("--workers", type=int, default=2)
-    chosen = options.parse_args()
-    total = int(os.environ.get("TRAINWRECK_FUZZ", "20000"))
-    block = 500
-    jobs = [(chosen.seed + i, min(block, total - i * block)) for i in range((total + block - 1) // block)]
-    done, formats, failures = 0, Counter[str](), []
-    with ProcessPoolExecutor(chosen.workers) as pool:
-        for count, seen, failed in pool.map(work, jobs):
-            done += count
-            formats += seen
-            failures += failed
-            print(f"\r{done}/{total} inputs, {len(failures)} failures", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    for text in failures[:20]:
-        print(text)
-    print(f"seed {chosen.seed}: {done} inputs, {len(failures)} failures; formats {dict(formats.most_common())}")
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(drive(__doc__, work, 500, "inputs"))

@@ -10,21 +10,17 @@ findings; so does a fix whose result no longer parses. A failing project is writ
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
-import os
 import random
 import signal
-import sys
 import sysconfig
-import time
 import traceback
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import mutate
+from fuzz_run import drive
 
 HERE = Path(__file__).resolve().parent.parent
 PACKAGES = (
@@ -154,27 +150,5 @@ def work(job: tuple[int, int]) -> tuple[int, Counter[str], list[str]]:
     return count, told, failures
 
 
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--seed", type=int, default=int(time.time()))
-    options.add_argument("--workers", type=int, default=2)
-    chosen = options.parse_args()
-    total = int(os.environ.get("TRAINWRECK_FUZZ", "20000"))
-    block = 250
-    jobs = [(chosen.seed + i, min(block, total - i * block)) for i in range((total + block - 1) // block)]
-    done, told, failures = 0, Counter[str](), []
-    with ProcessPoolExecutor(chosen.workers) as pool:
-        for count, seen, failed in pool.map(work, jobs):
-            done += count
-            told += seen
-            failures += failed
-            print(f"\r{done}/{total} projects, {len(failures)} failures", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    for text in failures[:20]:
-        print(text)
-    print(f"seed {chosen.seed}: {done} projects, {len(failures)} failures; {dict(told.most_common(12))}")
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(drive(__doc__, work, 250, "projects"))

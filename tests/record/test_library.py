@@ -64,7 +64,7 @@ def test_two_recordings_after_each_other_are_two(tmp_path: Path) -> None:
     python(tmp_path, PLAIN + text)
     for name in "ab":
         run = next(r for r in diagnose([tmp_path / name]).runs if "loss" in r.metrics)
-        assert run.steps == 30 or run.steps is not None
+        assert run.steps in (30, 31)  # the last event belongs to the step that was to come
     head = [(tmp_path / n / "rank0.jsonl").read_text().splitlines()[-1] for n in "ab"]
     assert all(json.loads(line)["event"] == "ended" for line in head)
 
