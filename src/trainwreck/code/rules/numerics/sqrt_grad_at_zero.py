@@ -1,9 +1,10 @@
 """The gradient of a square root at zero.
 
-What: ``sqrt`` (or a norm) of something that is exactly zero for some elements: a difference of a thing with itself,
+What: ``sqrt`` of something that is exactly zero for some elements: a difference of a thing with itself,
 a squared distance without an epsilon.
 Why it matters: the value is fine, the gradient is infinite, times zero NaN.
-When it is fine: with ``(x + eps).sqrt()``, ``clamp(min=eps)``, or outside the graph.
+When it is fine: with ``(x + eps).sqrt()``, ``clamp(min=eps)``, outside the graph; ``norm``, whose gradient at zero
+torch sets to zero (2.13, every order but the nuclear one).
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ def uniformity(z):
     return squared(z, z).sqrt().mean()  # expect
 """
 GOOD = """
+def lengths(pred):
+    return (pred.unsqueeze(0) - pred.unsqueeze(1)).norm(dim=-1).mean()
 def spread(pred, other):
     gaps = ((pred.unsqueeze(0) - pred.unsqueeze(1)).pow(2) + 1e-8).sqrt()
     return gaps.mean() + (pred - other).pow(2).sqrt().mean()
@@ -113,7 +116,7 @@ def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
 
 
 def _roots(project: Project) -> Iterator[Call]:
-    for call in project.calls("sqrt", "norm", "rsqrt"):
+    for call in project.calls("sqrt", "rsqrt"):
         if not project.called(call).startswith(("math.", "numpy", "np.")):
             yield call
 

@@ -22,6 +22,14 @@ BAD = (
     """
 import torch
 def train(model, loader, criterion):
+    for x, y in loader:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        criterion(model(x), y).backward()  # expect
+        optimizer.step()
+""",
+    """
+import torch
+def train(model, loader, criterion):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for x, y in loader:
         loss = criterion(model(x), y)
@@ -91,6 +99,16 @@ def train(model, loader, criterion):
 """,
     """
 import torch
+def steer(net, latents, times):
+    for t in times:
+        x = latents.detach().clone().requires_grad_()
+        opt = torch.optim.SGD([x], lr=0.1)
+        net(x, t).square().mean().backward()
+        opt.step()
+        latents = x.detach()
+""",
+    """
+import torch
 def train(g, d, loader):
     og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
     for x in loader:
@@ -108,6 +126,8 @@ def train(g, d, loader):
 def find(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
         if not step.steps or step.zeros or not repeated(project, step.scope, step.backward[0].node):
+            continue
+        if _fresh(project, step):
             continue
         if any(kind_of(project, s) in ("optimizer", "scaler") for s in step.steps) and not _reset_anywhere(
             project, step
@@ -140,6 +160,24 @@ def _optimizer(project: Project, call: Call) -> Call | None:
     """What built the optimizer that ``call`` is a method of, None where that is open."""
     found = list(constructors(project, call.receiver, call.scope)) if call.receiver is not None else []
     return found[0] if len(found) == 1 and found[0].name in OPTIMIZERS else None
+
+
+def _fresh(project: Project, step: TrainingStep) -> bool:
+    """True where each backward has a new optimizer over new leaves: nothing is there that could be reset.
+
+    Weights of a module outlive an optimizer that is built again and again, so their gradients still add up.
+    """
+    made = _optimizer(project, step.steps[0])
+    if made is None or made.scope is not step.scope or "parameters" in written(made.node):
+        return False
+    return _loop(step, made.node) is _loop(step, step.backward[0].node)
+
+
+def _loop(step: TrainingStep, node: ast.AST) -> ast.AST | None:
+    """The innermost loop of the step's scope around ``node``, None outside of all."""
+    loops = [n for n in ast.walk(step.scope.node) if isinstance(n, ast.For | ast.While | ast.AsyncFor)]
+    around = [loop for loop in loops if any(inner is node for inner in ast.walk(loop))]
+    return max(around, key=lambda loop: (loop.lineno, loop.col_offset), default=None)
 
 
 def _by_hand(step: TrainingStep) -> bool:
