@@ -100,3 +100,23 @@ for step in range(60):
     events(tmp_path, text)
     signs = {e.sign for cause in diagnose([tmp_path / "rec"]).root_causes for e in cause.evidence}
     assert "live-batches-of-one-class" not in signs
+
+
+TEACHER = """
+net = lambda: nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 3))
+student, teacher = net(), net().requires_grad_(False)
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+for step in range(30):
+    soft = teacher(x).softmax(1)
+    loss = nn.functional.cross_entropy(student(x), y) + (student(x).softmax(1) - soft).square().mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+    if {follows}:
+        for a, b in zip(teacher.parameters(), student.parameters()):
+            a.lerp_(b.detach(), 0.05)
+"""
+
+
+@pytest.mark.parametrize("follows", [True, False])
+def test_noise_in_a_mean_teacher_belongs_to_the_method(tmp_path: Path, follows: bool) -> None:
+    told = events(tmp_path, TEACHER.format(follows=follows))
+    assert ("live-teacher-in-training-mode" in told) != follows

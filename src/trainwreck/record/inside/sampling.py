@@ -13,6 +13,7 @@ import torch
 
 from .digest import is_plain
 from .probe import Probe, Step
+from .watched import sample_of
 
 TABLE = "modules"
 MAX_MODULES = 256
@@ -50,6 +51,7 @@ class Sampling(Probe):
         self._told: set[str] = set()
         self._thread = 0
         self._in_training: set[str] = set()
+        self._free: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 
     def attach(self) -> None:
         """Know when something is compiled: from then on no hook of ours may be in place."""
@@ -82,6 +84,7 @@ class Sampling(Probe):
             return
         if step.number == 1:
             self._remember_statistics()
+            self._remember_free_models()
         if step.number == RUNNING_STEPS:
             self._judge_statistics(step)
             self._judge_teachers(step)
@@ -166,13 +169,31 @@ class Sampling(Probe):
                 self._running.append((weakref.ref(module), name, module.running_mean.clone()))
         del self._running[64:]
 
-    def _judge_teachers(self, step: Step) -> None:
-        """Models that run in training mode beside the trained ones, and of which no optimizer holds a parameter."""
+    def _free_models(self) -> list[Any]:
+        """Outermost models of which no optimizer holds a parameter."""
         held = {id(p) for w in self.recorder.optimizers.values() for p in w.parameters}
-        for root in self.recorder.names.roots:
+        return [r for r in self.recorder.names.roots if not any(id(p) in held for p in r.parameters())]
+
+    def _remember_free_models(self) -> None:
+        """A few values of them, to tell a fixed teacher from an average that follows the trained model."""
+        for root in self._free_models():
+            if next(root.parameters()).device.type != "cpu":
+                continue  # comparing would wait for the device
+            self._free[root] = [sample_of(p).clone() for p in list(root.parameters())[:2]]
+
+    def _judge_teachers(self, step: Step) -> None:
+        """Fixed models that run in training mode beside the trained ones.
+
+        One that moves is an average of the trained model; noise in it belongs to the method (mean teacher).
+        """
+        for root in self._free_models():
+            before = self._free.get(root)
+            now = [sample_of(p) for p in list(root.parameters())[:2]]
+            if before is None or not all(torch.equal(a, b) for a, b in zip(before, now, strict=True)):
+                continue
             base = self.recorder.names.name_of(root)
             mine = sorted(n for n in self._in_training if n.startswith(f"{base}."))
-            if mine and not any(id(p) in held for p in root.parameters()):
+            if mine:
                 text = f"{base} runs in training mode ({mine[0]}) beside the trained model, and no optimizer holds it"
                 self.tell("live-teacher-in-training-mode", text, base, step=step.number)
 
