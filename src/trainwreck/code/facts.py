@@ -232,13 +232,25 @@ def in_loop(project: Project, node: ast.AST, scope: Scope) -> Loop | None:
 
 
 def guarded(project: Project, node: ast.AST, scope: Scope, pattern: re.Pattern[str]) -> bool:
-    """True if an ``if`` around ``node`` in its function tests something that ``pattern`` finds."""
+    """True if an ``if`` around ``node`` in its function tests something that ``pattern`` finds, by whatever name."""
     for above in project.ancestors(node, scope):
         if isinstance(above, FunctionNode):
             return False
-        if isinstance(above, ast.If | ast.IfExp) and pattern.search(written(above.test)):
+        if isinstance(above, ast.If | ast.IfExp) and pattern.search(_spelled_out(above.test, scope)):
             return True
     return False
+
+
+def _spelled_out(test: ast.expr, scope: Scope) -> str:
+    """``test`` as text, with the values that its plain names were given in ``scope`` or around it."""
+    texts = [written(test)]
+    for name in {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}:
+        holder: Scope | None = scope
+        while holder is not None and name not in holder.bindings:
+            holder = holder.parent
+        if holder is not None:
+            texts += [written(b.value) for b in holder.bindings[name] if b.value is not None]
+    return " ".join(texts)
 
 
 def linear(project: Project, call: Call) -> bool:

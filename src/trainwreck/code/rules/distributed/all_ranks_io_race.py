@@ -68,6 +68,18 @@ def main(model, loader, opt, rank):
     if rank != 0:
         return
     torch.save(model.state_dict(), "end.pt")
+def train(model, loader, opt):
+    torch.distributed.init_process_group("nccl")
+    r = int(os.environ["LOCAL_RANK"])
+    first = torch.distributed.get_rank() == 0
+    for x in loader:
+        model(x).sum().backward()
+        opt.step()
+        opt.zero_grad()
+    if r == 0:
+        torch.save(model.state_dict(), "last.pt")
+    if first:
+        torch.save(opt.state_dict(), "opt.pt")
 """
 RANK = re.compile(r"rank|main|master|is_|global_step|primary|save", re.IGNORECASE)
 
