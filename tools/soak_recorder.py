@@ -4,17 +4,20 @@
     python tools/soak_recorder.py kills [--kills 1000]         kill -9 at random moments of a real training
 
 ``steps`` drives the recorder's own bookkeeping (rows, flushes, thinning) with the columns of a small model, without a
-training around it. ``kills`` starts the smallest training under the recorder again and again.
+training around it. ``kills`` forks the smallest training under the recorder again and again.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import mmap
 import os
 import random
 import resource
+import shutil
 import signal
-import subprocess
+import struct
 import sys
 import tempfile
 import time
@@ -23,13 +26,20 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
+SECONDS = 1.0
+"""A kill comes within this time of the fork: the recorder is attached in the first tenth."""
+
 TRAINING = """
 import torch
 model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 x = torch.randn(8, 4)
+step = 0
 while True:
+    step += 1
     loss = model(x).square().mean()
+    if step == broken:
+        loss = loss * float("nan")
     optimizer.zero_grad(); loss.backward(); optimizer.step()
 """
 
@@ -42,7 +52,6 @@ def steps(count: int, cap: int) -> int:
     pool = [draw.random() for _ in range(9973)]
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder, {}, max_bytes=cap)
-        file = Path(folder, "rank0.twr")
         largest, early, start = 0, 0, time.perf_counter()
         worst = 0.0
         for step in range(1, count + 1):
@@ -54,7 +63,7 @@ def steps(count: int, cap: int) -> int:
                 began = time.perf_counter()
                 store.flush()
                 worst = max(worst, time.perf_counter() - began)
-                largest = max(largest, file.stat().st_size)
+                largest = max(largest, sum(p.stat().st_size for p in Path(folder).iterdir()))
             if step == count // 10:
                 early = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         store.close()
@@ -68,36 +77,77 @@ def steps(count: int, cap: int) -> int:
 
 
 def kills(count: int) -> int:
-    """Kill a training ``count`` times; 0 if every recording opened afterwards."""
+    """Kill a training ``count`` times; 0 if every recording opened afterwards with all that had been flushed.
+
+    Each training is a fork of this process, in which torch is loaded. Every fourth one ends in a loss that is not
+    finite, so that captures are killed as well; a small cap makes thinning frequent.
+    """
+    import torch  # noqa: TID251
+
     from trainwreck.collect import collect
-    from trainwreck.record import launch
+    from trainwreck.record.inside.recorder import PROBES
     from trainwreck.runs import witness
 
+    # What recorder and optimizers import, once and not in every fork.
+    for name in ("torch._dynamo", *(f"trainwreck.record.inside.{p.partition(':')[0]}" for p in PROBES)):
+        importlib.import_module(name)
+
+    torch.set_num_threads(1)
     draw = random.Random(0)
-    failed = empty = 0
+    shared = mmap.mmap(-1, 8)
+    wrong: list[str] = []
+    empty = thinned = captures = steps = 0
     with tempfile.TemporaryDirectory() as scratch:
-        script = Path(scratch, "train.py")
-        script.write_text(TRAINING, encoding="utf-8")
         for number in range(count):
             folder = Path(scratch, f"rec{number}")
-            environment = {**os.environ, "TRAINWRECK_RECORD": str(folder), "TRAINWRECK_PYTHONPATH": ""}
-            environment |= {"PYTHONPATH": str(launch.BOOTSTRAP), "OMP_NUM_THREADS": "1"}
-            child = subprocess.Popen([sys.executable, str(script)], env=environment, stderr=subprocess.DEVNULL)
-            deadline = time.monotonic() + 60
-            while not Path(folder, "rank0.twr").exists() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            time.sleep(draw.random())
-            child.send_signal(signal.SIGKILL)
-            child.wait()
+            shared[:] = bytes(8)
+            child = os.fork()
+            if not child:
+                _train(str(folder), draw.randrange(10, 150) if number % 4 == 0 else None, shared)
+            time.sleep(draw.random() * SECONDS)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            flushed = struct.unpack("<q", shared)[0]
+            captures += any(folder.glob("capture-*"))
+            thinned += (folder / "rank0.twr.new").exists()
             try:
-                runs = witness(collect([folder]).sources).runs
-                lengths = [len(run.series["loss"]) for run in runs if "loss" in run.series]
-                empty += not lengths
+                runs = witness(collect([folder]).sources).runs if folder.exists() else []
+                losses = next((run.series["loss"] for run in runs if "loss" in run.series), None)
+                last = losses.steps[-1] if losses is not None else 0
+                empty += losses is None
+                steps += int(last)
+                if last < flushed or (losses is not None and list(losses.steps) != sorted(losses.steps)):
+                    wrong.append(f"kill {number}: {flushed} steps had been flushed, {last} are there")
             except Exception as problem:
-                failed += 1
-                print(f"kill {number}: {type(problem).__name__}: {problem}")
-    print(f"{count} kills: {failed} recordings did not open, {empty} held no step")
-    return 1 if failed or empty > count // 20 else 0
+                wrong.append(f"kill {number}: {type(problem).__name__}: {problem}")
+            shutil.rmtree(folder, ignore_errors=True)
+    print("\n".join(wrong))
+    print(
+        f"{count} kills: {len(wrong)} recordings did not open or lacked flushed steps; {empty} before the first flush,"
+        f" {thinned} while older blocks were rewritten, {captures} with captures; {steps / count:.0f} steps on average"
+    )
+    return 1 if wrong or empty > count // 2 else 0
+
+
+def _train(folder: str, broken: int | None, shared: mmap.mmap) -> None:
+    """In the fork: a training without end; the last step that a flush has written stands in ``shared``."""
+    from trainwreck.record.inside import recorder as module
+
+    module.FLUSH_SECONDS = 0.01
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    recorder = module.Recorder(folder, {"quiet": True, "max_bytes": 40_000})
+    write = recorder._write
+
+    def counted() -> None:
+        last = max((row["step"] for table, row, _ in recorder._deferred if table == "steps"), default=None)
+        write()
+        if last is not None:
+            shared[:] = struct.pack("<q", int(last))
+
+    recorder._write = counted
+    recorder.attach()
+    space: dict[str, object] = {"broken": broken}
+    exec(compile(TRAINING, "train.py", "exec"), space)
 
 
 def main() -> int:

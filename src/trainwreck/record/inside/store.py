@@ -6,8 +6,8 @@ the columns one after another as little-endian float64, compressed by zlib. A ce
 the bits ``MISSING_BITS``; other NaNs are values. A block that a kill has torn fails its checksum and is left out; the
 reader goes on at the next ``BLOCK``. ``rank0.jsonl`` holds the head and the events.
 
-The size stays below a cap: when it is reached, older blocks are rewritten at a coarser resolution into a new file,
-which then takes the old one's place.
+The size stays below a cap: when half of it is reached, older blocks are copied at a coarser resolution into a new file,
+a piece at each flush, which then takes the old one's place (``thinning``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PREFIX = struct.Struct("<III")
 MISSING_BITS = 0x7FF8_0000_5452_574B
 MISSING = struct.unpack("<d", struct.pack("<Q", MISSING_BITS))[0]
 MAX_BYTES = 32 << 20
-"""Size of one rank's numbers on disk by default."""
+"""Size of one rank's numbers on disk by default, with the copy that thinning makes."""
 MAX_EVENTS = 20_000
 """Lines of events of one rank; more of them say nothing new."""
 MAX_COLUMNS = 400
@@ -51,6 +51,9 @@ class Store:
         self._file: BinaryIO | None = None
         self._events: TextIO | None = None
         self._size = 0
+        self._sizes: dict[int, int] = {}
+        """Bytes on disk by stride."""
+        self._thinning: thinning.Thinning | None = None
         self._event_count = 0
         self.base: str | None = None
 
@@ -83,13 +86,14 @@ class Store:
             names = list(dict.fromkeys(n for row in rows for n in row if n in self._names[table]))
             columns = [array("d", [row.get(name, MISSING) for row in rows]) for name in names]
             self._write(block(table, names, columns, 1))
-        if self._file is not None:
-            self._file.flush()
-        if self._size > self.max_bytes:
+        if self._thinning is not None or self._size > self.max_bytes // thinning.BEGIN:
             self._thin()
 
     def close(self) -> None:
         """Close the files; what is kept unwritten is lost (flush first)."""
+        if self._thinning is not None:
+            self._thinning.abandon()
+            self._thinning = None
         for file in (self._file, self._events):
             if file is not None:
                 with contextlib.suppress(OSError):
@@ -98,16 +102,29 @@ class Store:
 
     def forget(self) -> None:
         """In a forked child: the parent's files and rows are not ours; new ones are opened at the first write."""
-        self._file = self._events = None
-        self._rows, self._size, self._event_count, self.base = {}, 0, 0, None
+        self._file = self._events = self._thinning = None
+        self._rows, self._sizes, self._size, self._event_count, self.base = {}, {}, 0, 0, None
 
     def _write(self, data: bytes) -> None:
         if self._file is None:
             self._open_events()
-            self._file = open(f"{self.base}.twr", "wb")  # noqa: SIM115
-            self._file.write(MAGIC)
-            self._size = len(MAGIC)
-        self._file.write(data)
+            self._file = open(f"{self.base}.twr", "wb", buffering=0)  # noqa: SIM115
+            self._append(MAGIC)
+        self._append(data)
+        self._sizes[1] = self._sizes.get(1, 0) + len(data)
+
+    def _append(self, data: bytes) -> None:
+        """All of ``data`` at the end of the file, or nothing of it. Raises OSError."""
+        assert self._file is not None
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:
+            with contextlib.suppress(OSError):  # the disk is full: half a block would stand in the way of the next
+                self._file.seek(self._size)
+                self._file.truncate()
+            raise
         self._size += len(data)
 
     def _open_events(self) -> TextIO:
@@ -131,28 +148,23 @@ class Store:
         return self._events
 
     def _thin(self) -> None:
-        """Rewrite all but the newest quarter at a coarser resolution, into a new file that replaces the old one."""
-        if self._file is None:
-            return
+        """Rewrite all but the newest quarter at a coarser resolution, a piece at a time."""
         path = f"{self.base}.twr"
-        self._file.flush()
+        if self._thinning is None:
+            self._thinning = thinning.Thinning(path, self._size, self._sizes, self.max_bytes * 3 // 16)
         try:
-            with open(path, "rb") as old, open(f"{path}.new", "wb") as new:
-                new.write(MAGIC)
-                until = self._size * 3 // 4
-                stride = thinning.coarser(block_sizes(old), until, self.max_bytes * 3 // 8)
-                for data in thinning.thinned(read_blocks(old), until, stride):
-                    new.write(data)
-            os.replace(f"{path}.new", path)
+            if not self._thinning.piece(self._size):
+                return
         except OSError:
-            with contextlib.suppress(OSError):
-                os.remove(f"{path}.new")
+            self._thinning.abandon()
+            self._thinning = None
             self.max_bytes *= 2  # asked again later, not at every flush
             raise
-        finally:
+        self._sizes, self._thinning = self._thinning.sizes, None
+        if self._file is not None:
             self._file.close()
-            self._file = open(path, "ab")  # noqa: SIM115
-            self._size = os.path.getsize(path)
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115
+        self._size = os.path.getsize(path)
 
 
 def rank_of_process() -> int:
@@ -177,7 +189,7 @@ def block(table: str, names: list[str], columns: list[array[float]], stride: int
 
 
 def read_blocks(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any], list[array[float]]]]:
-    """(position, header, columns) of the whole blocks of a file of ours, in order; stops at the first damaged one."""
+    """(end, header, columns) of the whole blocks of a file of ours, in order; stops at the first damaged one."""
     position = len(MAGIC)
     file.seek(position)
     while True:
@@ -193,20 +205,5 @@ def read_blocks(file: BinaryIO) -> Iterator[tuple[int, dict[str, Any], list[arra
         if sys.byteorder == "big":
             cells.byteswap()
         rows = facts["rows"]
-        yield position, facts, [cells[i : i + rows] for i in range(0, rows * len(facts["columns"]), rows)]
         position += len(prefix) + header_length + body_length
-
-
-def block_sizes(file: BinaryIO) -> list[tuple[int, int, int]]:
-    """(position, bytes, stride) of every block, without reading the numbers."""
-    found: list[tuple[int, int, int]] = []
-    position = len(MAGIC)
-    while True:
-        file.seek(position)
-        prefix = file.read(len(BLOCK) + PREFIX.size)
-        if len(prefix) < len(BLOCK) + PREFIX.size or not prefix.startswith(BLOCK):
-            return found
-        header_length, body_length, _ = PREFIX.unpack(prefix[len(BLOCK) :])
-        size = len(prefix) + header_length + body_length
-        found.append((position, size, int(json.loads(file.read(header_length))["stride"])))
-        position += size
+        yield position, facts, [cells[i : i + rows] for i in range(0, rows * len(facts["columns"]), rows)]
