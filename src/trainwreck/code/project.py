@@ -185,7 +185,7 @@ class Project:
             if inner is not None and inner.kind == "class":
                 return self.find_method(inner, node.attr)
             name = self.dotted(base, scope)
-            module = self._module(name, scope) if name else None
+            module = self.module(name, scope) if name else None
             return self._member(module, node.attr) if module is not None else None
         return None
 
@@ -194,10 +194,11 @@ class Project:
 
     def _imported(self, binding: Binding) -> Scope | None:
         module_name, _, member = binding.target.rpartition(".")
-        module = self._module(module_name, binding.scope)
+        module = self.module(module_name, binding.scope)
         return self._member(module, member) if module is not None else None
 
-    def _module(self, dotted: str, scope: Scope) -> Scope | None:
+    def module(self, dotted: str, scope: Scope) -> Scope | None:
+        """The module of the program that ``scope`` imports by this name."""
         tail = dotted.lstrip(".").replace(".", "/")
         found = self._modules.get(tail, ()) if tail else ()
         return next((top for top in found if top is not scope), None)

@@ -24,6 +24,8 @@ BESIDE = "\0beside"
 
 _LIBRARIES = ("transformers", "trl", "peft", "accelerate", "datasets", "lightning", "vllm", "sglang", "deepspeed")
 KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
+    ("rehearsal.__init__", "rehearsals"): ("backward", "autograd"),
+    ("rehearsal.questions.__init__", "answers"): ("backward", "autograd"),
     ("order", "training_steps"): ("backward", "manual_backward"),
     ("seek", "losses"): ("oss", "cross_entropy", "kl_div", "criterion", "criteria"),
     ("seek", "modules"): ("Module", "PreTrainedModel"),

@@ -1,0 +1,107 @@
+"""The program rehearsed: run in the mind on values that are not known, so that what it computes can be asked about.
+
+Nothing of the program is executed. An interpreter of Python's syntax runs the script from its entry: functions and
+classes of the program really run (with their arguments, closures, loops and branches), those of libraries are looked up
+in tables. What remains is a *tape* of what was done in order (``backward``, ``step``, ``zero_grad``, ``train``) and a
+*graph* of every tensor and number with what it was computed from. However a program is written - a method of a trainer,
+a closure, a dict of optimizers, a list of losses - the tape and the graph of one training step look the same.
+
+Loops whose number of turns is not known run twice: the first turn, and any other. Branches whose test is not known run
+all, and what they leave is joined (``either``). What is not understood becomes a value that still knows what it was made
+from; rules must not draw conclusions through it.
+"""
+
+from __future__ import annotations
+
+import ast
+from contextlib import suppress
+
+from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import library as _library
+from trainwreck.code.rehearsal.domain import Frame, Function, Node
+from trainwreck.code.rehearsal.library import data, modules, python, training  # noqa: F401  (they fill the tables)
+from trainwreck.code.rehearsal.rehearsing import Rehearsing
+from trainwreck.code.rehearsal.state import Spent
+from trainwreck.code.scopes import FunctionNode, Scope
+
+__all__ = ["Rehearsing", "rehearsals"]
+
+MAX_ENTRIES = 6
+"""Scripts and lone functions that are rehearsed in one program."""
+TRAINS = ("backward(", "autograd.grad(")
+
+
+def rehearsals(project: Project) -> list[Rehearsing]:
+    """The rehearsals of the program's entries: each script that trains, and each function with a backward that none
+    of them reached. Made once for a program."""
+    if "rehearsals" not in project.memo:
+        project.memo["rehearsals"] = []
+        project.memo["rehearsals"] = _all(project)
+    found: list[Rehearsing] = project.memo["rehearsals"]
+    return found
+
+
+def _all(project: Project) -> list[Rehearsing]:
+    modules = [walked.top for walked in project.walked.values() if _of_interest(walked.top)]
+    if not modules:
+        return []
+    made: list[Rehearsing] = []
+    executed: set[int] = set()
+    entries = [top for walked in project.walked.values() if _is_script(top := walked.top)]
+    entries = [top for top in entries if _of_interest(top) or any(_imports(top, m) for m in modules)]
+    for top in entries[:MAX_ENTRIES]:
+        run = Rehearsing(project)
+        with suppress(Spent, RecursionError):
+            run.module_frame(top, "__main__")
+        executed |= run.executed
+        made.append(run)
+    for scope in project.functions:
+        if len(made) >= MAX_ENTRIES:
+            break
+        if id(scope.node) in executed or not _trains(scope) or scope.owner is not None:
+            continue
+        run = Rehearsing(project)
+        with suppress(Spent, RecursionError):
+            frame = run.module_frame(_top(scope), "module")
+            function = frame.names.get(scope.name)
+            if isinstance(function, Function) and function.node is scope.node:
+                run.run(function, [], {}, None)
+        executed |= run.executed
+        made.append(run)
+    return made
+
+
+def _of_interest(top: Scope) -> bool:
+    return any(word in top.module.text for word in TRAINS)
+
+
+def _imports(top: Scope, other: Scope) -> bool:
+    name = other.module.path.removesuffix(".py").rpartition("/")[2]
+    return name in top.module.text
+
+
+def _trains(scope: Scope) -> bool:
+    return any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "backward" for n in scope.nodes
+    )
+
+
+def _top(scope: Scope) -> Scope:
+    while scope.parent is not None:
+        scope = scope.parent
+    return scope
+
+
+def _is_script(top: Scope) -> bool:
+    """True for a file that does something when it is run, beyond definitions."""
+    for statement in top.module.tree.body:
+        if isinstance(statement, ast.If) and "__main__" in ast.dump(statement.test):
+            return True
+        if isinstance(statement, ast.For | ast.While | ast.With):
+            return True
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            return True
+    return False
+
+
+_ = (Frame, FunctionNode, Node, _library)

@@ -1,0 +1,494 @@
+"""Expressions of the rehearsal: names, attributes, indices, operators, comprehensions, iteration."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from trainwreck.code.rehearsal.domain import (
+    UNKNOWN,
+    Bound,
+    Class,
+    External,
+    Frame,
+    Function,
+    Items,
+    Method,
+    Node,
+    Obj,
+    Place,
+    Table,
+    Value,
+    candidates,
+)
+from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND, Statements
+
+OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("div", operator.truediv),
+    ast.FloorDiv: ("floor_divide", operator.floordiv),
+    ast.Mod: ("mod", operator.mod),
+    ast.Pow: ("pow", operator.pow),
+    ast.MatMult: ("matmul", operator.matmul),
+    ast.BitAnd: ("and", operator.and_),
+    ast.BitOr: ("or", operator.or_),
+    ast.BitXor: ("xor", operator.xor),
+    ast.LShift: ("shift", operator.lshift),
+    ast.RShift: ("shift", operator.rshift),
+}
+COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Eq: ("eq", operator.eq),
+    ast.NotEq: ("ne", operator.ne),
+    ast.Lt: ("lt", operator.lt),
+    ast.LtE: ("le", operator.le),
+    ast.Gt: ("gt", operator.gt),
+    ast.GtE: ("ge", operator.ge),
+}
+BUILTINS = frozenset(
+    [
+        "abs",
+        "all",
+        "any",
+        "bool",
+        "bytes",
+        "callable",
+        "dict",
+        "divmod",
+        "enumerate",
+        "filter",
+        "float",
+        "frozenset",
+        "getattr",
+        "hasattr",
+        "id",
+        "int",
+        "isinstance",
+        "iter",
+        "len",
+        "list",
+        "map",
+        "max",
+        "min",
+        "next",
+        "object",
+        "open",
+        "pow",
+        "print",
+        "range",
+        "repr",
+        "reversed",
+        "round",
+        "set",
+        "setattr",
+        "sorted",
+        "str",
+        "sum",
+        "super",
+        "tuple",
+        "type",
+        "vars",
+        "zip",
+        "Exception",
+        "ValueError",
+        "RuntimeError",
+        "KeyError",
+        "StopIteration",
+        "NotImplementedError",
+        "AssertionError",
+        "TypeError",
+        "IndexError",
+        "KeyboardInterrupt",
+        "SystemExit",
+        "FileNotFoundError",
+        "slice",
+        "hash",
+        "property",
+        "staticmethod",
+        "classmethod",
+        "input",
+        "exit",
+        "quit",
+        "format",
+        "ord",
+        "chr",
+        "hex",
+        "issubclass",
+        "delattr",
+        "globals",
+        "locals",
+    ]
+)
+LONGEST = 100_000
+
+
+def _small(value: Value, limit: float) -> bool:
+    return isinstance(value, int | float) and abs(value) <= limit
+
+
+class Expressions(Statements):
+    """Evaluates expressions; calls come with the next class."""
+
+    def value(self, node: ast.expr, frame: Frame) -> Value:
+        self.spend()
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name():
+                return self.lookup(node.id, frame)
+            case ast.Attribute():
+                return self.get_attribute(self.value(node.value, frame), node.attr, (node, frame.scope))
+            case ast.Call():
+                return self.called(node, frame)
+            case ast.BinOp():
+                one, other = self.value(node.left, frame), self.value(node.right, frame)
+                return self.operated(node.op, one, other, (node, frame.scope))
+            case ast.Subscript():
+                base = self.value(node.value, frame)
+                return self.item(base, self.value(node.slice, frame), (node, frame.scope), frame)
+            case ast.Tuple():
+                found, more = self.spread(node.elts, frame)
+                return Items(found, True) if more else tuple(found)
+            case ast.List() | ast.Set():
+                found, more = self.spread(node.elts, frame)
+                return Items(found, more)
+            case ast.Dict():
+                return self._dict(node, frame)
+            case ast.UnaryOp():
+                return self._unary(node, frame)
+            case ast.Compare():
+                return self._compare(node, frame)
+            case ast.BoolOp():
+                return self._bool(node, frame)
+            case ast.IfExp():
+                known = self.truth(self.value(node.test, frame))
+                if known is not None:
+                    return self.value(node.body if known else node.orelse, frame)
+                with self.perhaps():
+                    one, other = self.value(node.body, frame), self.value(node.orelse, frame)
+                return self.joined(one, other, (node, frame.scope))
+            case ast.Lambda():
+                return self.function(node, frame.scope, frame)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
+                found, more = self._comprehended(node.elt, node.generators, frame)
+                return Items([v for (v,) in found], more)
+            case ast.DictComp():
+                pairs, more = self._comprehended((node.key, node.value), node.generators, frame)
+                return Table({k if isinstance(k, GROUND) else f"?{n}": v for n, (k, v) in enumerate(pairs)}, more)
+            case ast.JoinedStr():
+                return self._text(node, frame)
+            case ast.NamedExpr():
+                value = self.value(node.value, frame)
+                self.store(node.target, value, frame)
+                return value
+            case ast.Starred() | ast.Await():
+                return self.value(node.value, frame)
+            case ast.Slice():
+                ends = [self.value(p, frame) if p is not None else None for p in (node.lower, node.upper, node.step)]
+                return Obj("builtins.slice", args=tuple(ends))
+            case ast.Yield() | ast.YieldFrom():
+                return self._yield(node, frame)
+            case ast.FormattedValue():
+                self.value(node.value, frame)
+        return UNKNOWN
+
+    def spread(self, nodes: list[ast.expr], frame: Frame) -> tuple[list[Value], bool]:
+        found: list[Value] = []
+        open_ended = False
+        for node in nodes:
+            value = self.value(node, frame)
+            if isinstance(node, ast.Starred):
+                items, more = self.elements(value, (node, frame.scope), frame)
+                found += items
+                open_ended = open_ended or more
+            else:
+                found.append(value)
+        return found, open_ended
+
+    def _dict(self, node: ast.Dict, frame: Frame) -> Table:
+        table = Table({})
+        for key, item in zip(node.keys, node.values, strict=True):
+            value = self.value(item, frame)
+            if key is None:
+                for other in candidates(value):
+                    if isinstance(other, Table):
+                        table.entries.update(other.entries)
+                        table.more = table.more or other.more
+                    else:
+                        table.more = True
+                continue
+            known = self.value(key, frame)
+            table.entries[known if isinstance(known, GROUND) or known is None else f"?{len(table.entries)}"] = value
+        return table
+
+    def _text(self, node: ast.JoinedStr, frame: Frame) -> Value:
+        parts: list[str] | None = []
+        for part in node.values:
+            value = self.value(part.value if isinstance(part, ast.FormattedValue) else part, frame)
+            if parts is not None and isinstance(value, GROUND):
+                parts.append(str(value))
+            else:
+                parts = None
+        return "".join(parts) if parts is not None else self.node("text", (), (node, frame.scope))
+
+    def _yield(self, node: ast.Yield | ast.YieldFrom, frame: Frame) -> Value:
+        value = self.value(node.value, frame) if node.value is not None else None
+        at: Frame | None = frame
+        while at is not None and at.kind == "comprehension":
+            at = at.parent
+        if at is not None and at.on_yield is not None:
+            at.on_yield(value)
+        elif at is not None and at.yielded is not None and len(at.yielded) < EXACT_ITEMS:
+            if isinstance(node, ast.YieldFrom):
+                at.yielded += self.elements(value, (node, frame.scope), frame)[0]
+            else:
+                at.yielded.append(value)
+        return UNKNOWN
+
+    # ------------------------------------------------------------------ names
+    def lookup(self, name: str, frame: Frame) -> Value:
+        at: Frame | None = frame
+        while at is not None:
+            if name in at.names and (at is frame or at.kind != "class"):
+                return at.names[name]
+            at = at.parent
+        if name in BUILTINS:
+            return External(f"builtins.{name}")
+        return {"__name__": "__main__", "__file__": "script.py"}.get(name, UNKNOWN)
+
+    # ------------------------------------------------------------------ operators
+    def operated(self, op: ast.operator, one: Value, other: Value, place: Place) -> Value:
+        name, compute = OPERATORS[type(op)]
+        if isinstance(one, GROUND) and isinstance(other, GROUND):
+            if isinstance(op, ast.Pow | ast.LShift) and (not _small(one, 1e6) or not _small(other, 64)):
+                return self.node(name, (one, other), place)
+            try:
+                result = compute(one, other)
+            except (TypeError, ValueError, ArithmeticError):
+                return self.node(name, (one, other), place)
+            if (isinstance(result, str) and len(result) > LONGEST) or isinstance(result, complex):
+                return UNKNOWN
+            return result
+        if isinstance(one, tuple | Items) and isinstance(other, tuple | Items) and isinstance(op, ast.Add):
+            if isinstance(one, tuple) and isinstance(other, tuple):
+                return (*one, *other)
+            parts = [*self.list_of(one), *self.list_of(other)]
+            return Items(parts[: EXACT_ITEMS * 2], getattr(one, "more", False) or getattr(other, "more", False))
+        if isinstance(op, ast.Mult) and isinstance(one, tuple | Items) and isinstance(other, int | Node):
+            count = other if isinstance(other, int) else 1
+            parts = self.list_of(one) * max(0, min(count, EXACT_ITEMS))
+            return tuple(parts) if isinstance(one, tuple) else Items(parts[:EXACT_ITEMS], not isinstance(other, int))
+        if isinstance(op, ast.BitOr) and isinstance(one, Table) and isinstance(other, Table):
+            return Table({**one.entries, **other.entries}, one.more or other.more)
+        dunder = {"add": "__add__", "sub": "__sub__", "mul": "__mul__", "div": "__truediv__", "matmul": "__matmul__"}
+        if isinstance(one, Obj) and one.cls is not None and name in dunder:
+            method = one.cls.find(dunder[name])
+            if isinstance(method, Function):
+                return self.call(Bound(method, one), [other], {}, place, method.frame)
+        return self.node(name, (one, other), place)
+
+    def list_of(self, value: Value) -> list[Value]:
+        return list(value) if isinstance(value, tuple) else list(value.items) if isinstance(value, Items) else [value]
+
+    def _unary(self, node: ast.UnaryOp, frame: Frame) -> Value:
+        value = self.value(node.operand, frame)
+        if isinstance(node.op, ast.Not):
+            known = self.truth(value)
+            return not known if known is not None else self.node("not", (value,), (node, frame.scope))
+        if isinstance(value, int | float):
+            if isinstance(node.op, ast.USub):
+                return -value
+            if isinstance(node.op, ast.Invert):
+                return ~int(value) if isinstance(value, int) else UNKNOWN
+            return value
+        if isinstance(node.op, ast.UAdd):
+            return value
+        return self.node("neg" if isinstance(node.op, ast.USub) else "invert", (value,), (node, frame.scope))
+
+    def _compare(self, node: ast.Compare, frame: Frame) -> Value:
+        values = [self.value(v, frame) for v in (node.left, *node.comparators)]
+        results: list[Value] = []
+        for op, one, other in zip(node.ops, values, values[1:], strict=False):
+            results.append(self._compared(op, one, other, (node, frame.scope)))
+        if len(results) == 1:
+            return results[0]
+        known = [self.truth(r) for r in results]
+        if False in known:
+            return False
+        return True if all(known) else self.node("and", results, (node, frame.scope))
+
+    def _compared(self, op: ast.cmpop, one: Value, other: Value, place: Place) -> Value:
+        if isinstance(op, ast.Is | ast.IsNot):
+            found = self._identical(one, other)
+            if found is None:
+                return self.node("is", (one, other), place)
+            return found if isinstance(op, ast.Is) else not found
+        if isinstance(op, ast.In | ast.NotIn):
+            held = self._contains(other, one)
+            if held is None:
+                return self.node("in", (one, other), place)
+            return held if isinstance(op, ast.In) else not held
+        name, compute = COMPARISONS[type(op)]
+        if (isinstance(one, GROUND) or one is None) and (isinstance(other, GROUND) or other is None):
+            try:
+                return bool(compute(one, other))
+            except TypeError:
+                return UNKNOWN
+        return self.node(name, (one, other), place)
+
+    def _identical(self, one: Value, other: Value) -> bool | None:
+        found = {self._is(a, b) for a in candidates(one) for b in candidates(other)}
+        return found.pop() if len(found) == 1 else None
+
+    def _is(self, one: Value, other: Value) -> bool | None:
+        if one is other:
+            return True
+        if one is None or other is None:
+            rest = other if one is None else one
+            if isinstance(rest, Node) and (
+                rest.unknown or rest.op in ("option", "attribute", "call", "item", "counter")
+            ):
+                return None
+            return False
+        if isinstance(one, bool) and isinstance(other, bool):
+            return one is other
+        if isinstance(one, Obj) and isinstance(other, Obj):
+            return False
+        return None
+
+    def _contains(self, holder: Value, value: Value) -> bool | None:
+        if isinstance(holder, str) and isinstance(value, str):
+            return value in holder
+        if isinstance(holder, Table) and isinstance(value, GROUND):
+            return True if value in holder.entries else (None if holder.more else False)
+        if isinstance(holder, tuple | Items) and isinstance(value, GROUND):
+            items = self.list_of(holder)
+            if any(isinstance(i, GROUND) and i == value for i in items):
+                return True
+            closed = not getattr(holder, "more", False) and all(isinstance(i, GROUND) for i in items)
+            return False if closed else None
+        return None
+
+    def _bool(self, node: ast.BoolOp, frame: Frame) -> Value:
+        stop = isinstance(node.op, ast.Or)
+        found: list[Value] = []
+        for part in node.values:
+            value = self.value(part, frame)
+            known = self.truth(value)
+            if known is stop and not found:
+                return value
+            if known is stop:
+                return value if not stop else self.joined(found[0], value, (node, frame.scope))
+            if known is None:
+                found.append(value)
+            last = value
+        if not found:
+            return last
+        return found[0] if len(found) == 1 else self.node("or" if stop else "and", found, (node, frame.scope))
+
+    def truth(self, value: Value) -> bool | None:
+        match value:
+            case None:
+                return False
+            case bool() | int() | float() | str() | bytes() | tuple():
+                return bool(value)
+            case Items():
+                return True if value.items and not value.more else (None if value.more else False)
+            case Table():
+                return True if value.entries and not value.more else (None if value.more else False)
+            case Obj() | Function() | Class() | External() | Bound() | Method():
+                return True
+            case Node():
+                if value.op == "either":
+                    found = {self.truth(v) for v in value.inputs}
+                    return found.pop() if len(found) == 1 else None
+        return None
+
+    # ------------------------------------------------------------------ parts
+    def item(self, base: Value, index: Value, place: Place, frame: Frame) -> Value:
+        if isinstance(base, Node) and base.op == "either":
+            found = [self.item(v, index, place, frame) for v in candidates(base) if v is not None]
+            result: Value = found[0] if found else UNKNOWN
+            for other in found[1:]:
+                result = self.joined(result, other, place)
+            return result
+        if isinstance(base, Table):
+            if isinstance(index, GROUND) and index in base.entries:
+                return base.entries[index]
+            known = [v for k, v in base.entries.items() if not isinstance(index, GROUND) or str(k).startswith("?")]
+            if known and len(known) <= EXACT_TURNS:
+                result = known[0]
+                for other in known[1:]:
+                    result = self.joined(result, other, place)
+                return result
+            return self.node("item", (base, index), place)
+        if isinstance(base, tuple | Items | str):
+            items = base if isinstance(base, str) else self.list_of(base)
+            if isinstance(index, int) and -len(items) <= index < len(items):
+                return items[index]
+            if isinstance(index, Obj) and index.kind == "builtins.slice":
+                ends = index.args
+                if all(e is None or isinstance(e, int) for e in ends) and ends[2] != 0:
+                    part = items[ends[0] : ends[1] : ends[2]]
+                    return part if isinstance(base, tuple | str) else Items(list(part), base.more)
+                return Items(list(items), True) if not isinstance(base, str) else UNKNOWN
+            return items[0] if items and not isinstance(base, str) and len(items) == 1 else self._any(items, place)
+        if isinstance(base, Obj):
+            getter = base.cls.find("__getitem__") if base.cls is not None else None
+            if isinstance(getter, Function):
+                return self.call(Bound(getter, base), [index], {}, place, frame)
+            return self.object_item(base, index, place, frame)
+        if isinstance(base, Class | External):
+            return base
+        return self.node("getitem", (base, index), place)
+
+    def _any(self, items: Any, place: Place) -> Value:
+        found = [i for i in items][:EXACT_TURNS]
+        if not found or isinstance(items, str):
+            return UNKNOWN
+        result = found[0]
+        for other in found[1:]:
+            result = self.joined(result, other, place)
+        return result
+
+    def object_item(self, base: Obj, index: Value, place: Place, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def called(self, node: ast.Call, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ comprehensions
+    def _comprehended(
+        self, wanted: ast.expr | tuple[ast.expr, ast.expr], generators: list[ast.comprehension], frame: Frame
+    ) -> tuple[list[tuple[Value, ...]], bool]:
+        inner = Frame(frame.scope, {}, frame, "comprehension", function=frame.function)
+        found: list[tuple[Value, ...]] = []
+        more = False
+
+        def run(rest: list[ast.comprehension]) -> None:
+            nonlocal more
+            if not rest:
+                if len(found) < EXACT_ITEMS * 2:
+                    parts = wanted if isinstance(wanted, tuple) else (wanted,)
+                    found.append(tuple(self.value(p, inner) for p in parts))
+                else:
+                    more = True
+                return
+            generator = rest[0]
+            place = (generator.iter, frame.scope)
+            elements, open_ended = self.elements(self.value(generator.iter, inner), place, frame)
+            more = more or open_ended
+            for element in elements:
+                self.store(generator.target, element, inner)
+                tests = [self.truth(self.value(t, inner)) for t in generator.ifs]
+                if False in tests:
+                    continue
+                if None in tests:
+                    more = True
+                run(rest[1:])
+
+        run(generators)
+        return found, more

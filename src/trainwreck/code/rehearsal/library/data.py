@@ -1,0 +1,117 @@
+"""Data sets, loaders, samplers and splits: what one element of them holds, and where it came from."""
+
+from __future__ import annotations
+
+from trainwreck.code.rehearsal.calling import Asked
+from trainwreck.code.rehearsal.domain import (
+    UNKNOWN,
+    Bound,
+    Function,
+    Items,
+    Node,
+    Obj,
+    Place,
+    Table,
+    Value,
+)
+from trainwreck.code.rehearsal.library import function
+from trainwreck.code.rehearsal.rehearsing import Rehearsing
+
+LOADERS = ("DataLoader", "StatefulDataLoader", "MultiEpochsDataLoader")
+DATASETS = ("TensorDataset", "Subset", "ConcatDataset", "StackDataset")
+
+
+@function("torch.utils.data.random_split")
+def _random_split(run: Rehearsing, asked: Asked) -> Value:
+    dataset, lengths = asked.get("dataset", 0, UNKNOWN), asked.get("lengths", 1, UNKNOWN)
+    items, _ = run.elements(lengths, asked.place, asked.frame)
+    made = []
+    for number in range(len(items) if items else 2):
+        indices = run.node("split", (lengths, number), asked.place, name=str(number))
+        made.append(run.thing("torch.utils.data.Subset", (dataset, indices), {}, asked.place))
+    return Items(made)
+
+
+@function("sklearn.model_selection.train_test_split")
+def _train_test_split(run: Rehearsing, asked: Asked) -> Value:
+    made: list[Value] = []
+    for array in asked.args:
+        for side in ("0", "1"):
+            made.append(run.node("split", (array,), asked.place, dict(asked.options), full=asked.full, name=side))
+    return Items(made)
+
+
+def batch(run: Rehearsing, loader: Obj, place: Place) -> Value:
+    """One batch of a loader."""
+    from trainwreck.code.rehearsal.domain import Frame
+
+    dataset = loader.get("dataset", 0, UNKNOWN)
+    frame = Frame(place[1], {})
+    element = example(run, dataset, place, frame)
+    collate = loader.options.get("collate_fn")
+    if collate is not None:
+        gathered = run.call(collate, [Items([element], True)], {}, place, frame)
+        return batched(run, gathered, loader, place, stacked=False)
+    return batched(run, element, loader, place)
+
+
+def batched(run: Rehearsing, value: Value, loader: Obj, place: Place, *, stacked: bool = True) -> Value:
+    """The elements of a batch, each marked with the loader that it comes from."""
+    match value:
+        case tuple():
+            return tuple(batched(run, v, loader, place, stacked=stacked) for v in value)
+        case Items() if stacked:
+            return Items([batched(run, v, loader, place) for v in value.items], value.more)
+        case Table():
+            return Table(
+                {k: batched(run, v, loader, place, stacked=stacked) for k, v in value.entries.items()}, value.more
+            )
+        case Node() | int() | float() | bool() | str():
+            shape = value.shape if isinstance(value, Node) else UNKNOWN.shape
+            if stacked and not shape.open:
+                from trainwreck.code.shapes.domain import Shape
+
+                shape = Shape((None, *shape.dims), False, shape.by)
+            return run.node("batch", (value,), place, owner=loader, grad=False, shape=shape)
+    return run.node("batch", (value,), place, owner=loader, grad=False)
+
+
+def example(run: Rehearsing, dataset: Value, place: Place, frame: object) -> Value:
+    """One element of a data set."""
+    from trainwreck.code.rehearsal.domain import Frame, candidates
+
+    assert isinstance(frame, Frame)
+    dataset = next((c for c in candidates(dataset) if c is not None), UNKNOWN)
+    if isinstance(dataset, Obj):
+        if dataset.cls is not None:
+            getter = dataset.cls.find("__getitem__")
+            if isinstance(getter, Function):
+                index = run.node("index", (), place, owner=dataset)
+                return run.call(Bound(getter, dataset), [index], {}, place, frame)
+            walker = dataset.cls.find("__iter__")
+            if isinstance(walker, Function):
+                found = run.call(Bound(walker, dataset), [], {}, place, frame)
+                items, _ = run.elements(found, place, frame)
+                return items[0] if items else run.node("example", (dataset,), place, owner=dataset)
+        if dataset.name == "TensorDataset":
+            return tuple(_row(run, t, place) for t in dataset.args)
+        if dataset.name == "Subset":
+            return example(run, dataset.get("dataset", 0, UNKNOWN), place, frame)
+        if dataset.name == "ConcatDataset":
+            items, _ = run.elements(dataset.get("datasets", 0, UNKNOWN), place, frame)
+            return example(run, items[0] if items else UNKNOWN, place, frame)
+    if isinstance(dataset, Items | tuple):
+        items, _ = run.elements(dataset, place, frame)
+        return items[0] if items else UNKNOWN
+    if isinstance(dataset, Node):
+        return _row(run, dataset, place)
+    return run.node("example", (dataset,), place, grad=False)
+
+
+def _row(run: Rehearsing, value: Value, place: Place) -> Value:
+    from trainwreck.code.shapes.domain import ANY, Shape
+
+    shape = ANY
+    if isinstance(value, Node) and not value.shape.open and value.shape.dims:
+        shape = Shape(value.shape.dims[1:], False, value.shape.by)
+    return run.node("element", (value,), place, grad=False, shape=shape)

@@ -1,0 +1,545 @@
+"""Python's builtins and standard library, as far as training programs use them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from trainwreck.code.rehearsal.calling import Asked
+from trainwreck.code.rehearsal.domain import (
+    UNKNOWN,
+    Bound,
+    Class,
+    External,
+    Function,
+    Items,
+    Method,
+    Node,
+    Obj,
+    Table,
+    Value,
+    candidates,
+    is_module,
+)
+from trainwreck.code.rehearsal.library import NOTHING, function, method
+from trainwreck.code.rehearsal.rehearsing import Rehearsing
+from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND
+
+NUMBERS = (int, float, bool)
+
+
+@function("builtins.range")
+def _range(run: Rehearsing, asked: Asked) -> Value:
+    if all(isinstance(a, int) for a in asked.args) and asked.args:
+        try:
+            numbers = range(*asked.args)
+        except (ValueError, TypeError):
+            return UNKNOWN
+        if len(numbers) <= EXACT_TURNS:
+            return Items(list(numbers), False, "range")
+        return Items([numbers[0], run.node("counter", tuple(asked.args), asked.place)], True, "range")
+    first = asked.args[0] if len(asked.args) > 1 and isinstance(asked.args[0], int) else 0
+    return Items([first, run.node("counter", tuple(asked.args), asked.place)], True, "range")
+
+
+@function("builtins.enumerate")
+def _enumerate(run: Rehearsing, asked: Asked) -> Value:
+    found, more = run.elements(asked.get("iterable", 0), asked.place, asked.frame)
+    start = asked.get("start", 1, 0)
+    numbered: list[Value] = []
+    for place, value in enumerate(found):
+        known = isinstance(start, int) and (not more or place == 0)
+        numbered.append((start + place if known else run.node("counter", (), asked.place), value))
+    return Items(numbered, more, "iterator")
+
+
+@function("builtins.zip", "itertools.zip_longest")
+def _zip(run: Rehearsing, asked: Asked) -> Value:
+    columns = [run.elements(a, asked.place, asked.frame) for a in asked.args]
+    if not columns:
+        return Items([])
+    exact = [len(found) for found, more in columns if not more]
+    length = min(exact) if exact else max(len(found) for found, _ in columns)
+    rows: list[Value] = []
+    for number in range(min(length, EXACT_ITEMS)):
+        rows.append(tuple(found[min(number, len(found) - 1)] if found else UNKNOWN for found, _ in columns))
+    return Items(rows, not exact, "iterator")
+
+
+@function("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset", "builtins.sorted",
+          "builtins.reversed", "collections.deque", "itertools.cycle", "itertools.islice", "itertools.chain.from_iterable",
+          "builtins.iter")  # fmt: skip
+def _listed(run: Rehearsing, asked: Asked) -> Value:
+    if not asked.args:
+        return () if asked.name == "tuple" else Items([])
+    given = asked.args[0]
+    if isinstance(given, Node) and given.op != "either":
+        return given if asked.name in ("iter",) else run.node(asked.name, (given,), asked.place)
+    if asked.name in ("iter", "islice", "cycle") and isinstance(given, Obj):
+        return given
+    found, more = run.elements(given, asked.place, asked.frame)
+    if asked.name == "from_iterable":
+        parts = [run.elements(v, asked.place, asked.frame) for v in found]
+        return Items([v for inner, _ in parts for v in inner], more or any(m for _, m in parts))
+    if asked.name == "reversed":
+        found = found[::-1]
+    if asked.name == "sorted" and all(isinstance(v, NUMBERS) for v in found) and not more:
+        found = sorted(found)
+    if asked.name == "tuple" and not more:
+        return tuple(found)
+    return Items(list(found), more)
+
+
+@function("itertools.chain")
+def _chain(run: Rehearsing, asked: Asked) -> Value:
+    parts = [run.elements(v, asked.place, asked.frame) for v in asked.args]
+    return Items([v for inner, _ in parts for v in inner], any(m for _, m in parts) or asked.more)
+
+
+@function("itertools.product", "itertools.permutations", "itertools.combinations")
+def _product(run: Rehearsing, asked: Asked) -> Value:
+    columns = [run.elements(a, asked.place, asked.frame)[0][:2] for a in asked.args]
+    return Items(
+        [tuple(c[0] if c else UNKNOWN for c in columns), tuple(c[-1] if c else UNKNOWN for c in columns)], True
+    )
+
+
+@function("itertools.count")
+def _count(run: Rehearsing, asked: Asked) -> Value:
+    start = asked.get("start", 0, 0)
+    return Items([start, run.node("counter", (start,), asked.place)], True, "range")
+
+
+@function("builtins.next")
+def _next(run: Rehearsing, asked: Asked) -> Value:
+    found, _ = run.elements(asked.args[0] if asked.args else UNKNOWN, asked.place, asked.frame)
+    return found[0] if found else asked.get("default", 1, UNKNOWN)
+
+
+@function("builtins.map", "builtins.filter")
+def _map(run: Rehearsing, asked: Asked) -> Value:
+    if len(asked.args) < 2:
+        return UNKNOWN
+    found, more = run.elements(asked.args[1], asked.place, asked.frame)
+    if asked.name == "filter":
+        return Items(list(found), True)
+    return Items([run.call(asked.args[0], [v], {}, asked.place, asked.frame) for v in found], more)
+
+
+@function("builtins.dict", "collections.OrderedDict", "collections.defaultdict", "collections.Counter")
+def _dict(run: Rehearsing, asked: Asked) -> Value:
+    table = Table({}, asked.more)
+    given = [a for a in asked.args if not isinstance(a, Function | External | Class)]
+    for value in given:
+        if isinstance(value, Table):
+            table.entries |= value.entries
+            table.more = table.more or value.more
+        else:
+            found, more = run.elements(value, asked.place, asked.frame)
+            for number, pair in enumerate(found):
+                parts, _ = run.parts(pair, 2, asked.place, asked.frame)
+                if len(parts) == 2:
+                    known = isinstance(parts[0], GROUND)
+                    table.entries[parts[0] if known else f"?{number}"] = parts[1]
+            table.more = table.more or more
+    table.entries |= asked.options
+    if asked.name in ("defaultdict", "Counter"):
+        table.more = True
+    return table
+
+
+@function("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict")
+def _namespace(run: Rehearsing, asked: Asked) -> Value:
+    made = run.thing("types.SimpleNamespace", asked.args, asked.options, asked.place)
+    made.attributes.update(asked.options)
+    return made
+
+
+@function("builtins.vars")
+def _vars(run: Rehearsing, asked: Asked) -> Value:
+    given = asked.args[0] if asked.args else None
+    return Table(given.attributes) if isinstance(given, Obj) else Table({}, True)
+
+
+@function("dataclasses.asdict")
+def _asdict(run: Rehearsing, asked: Asked) -> Value:
+    given = asked.args[0] if asked.args else None
+    return Table(dict(given.attributes)) if isinstance(given, Obj) else Table({}, True)
+
+
+@function("dataclasses.replace", "copy.replace")
+def _replace(run: Rehearsing, asked: Asked) -> Value:
+    given = asked.args[0] if asked.args else None
+    return run.copied(given, {}) if not asked.options or not isinstance(given, Obj) else _changed(run, given, asked)
+
+
+def _changed(run: Rehearsing, given: Obj, asked: Asked) -> Value:
+    made = run.copied(given, {})
+    made.attributes.update(asked.options)
+    return made
+
+
+@function("builtins.len")
+def _len(run: Rehearsing, asked: Asked) -> Value:
+    given = asked.args[0] if asked.args else None
+    if isinstance(given, tuple | str) or (isinstance(given, Items) and not given.more):
+        return len(given.items) if isinstance(given, Items) else len(given)
+    if isinstance(given, Table) and not given.more:
+        return len(given.entries)
+    if isinstance(given, Obj) and given.cls is not None:
+        size = given.cls.find("__len__")
+        if isinstance(size, Function):
+            return run.call(Bound(size, given), [], {}, asked.place, asked.frame)
+    if isinstance(given, Obj) and given.kind.endswith(("Sequential", "ModuleList")):
+        return len(run.elements(given, asked.place, asked.frame)[0])
+    if isinstance(given, Node) and given.shape.axis(0) == 0:
+        size_known = given.shape.dim(0)
+        if size_known is not None:
+            return size_known
+    return run.node("len", (given,), asked.place)
+
+
+@function("builtins.int", "builtins.float", "builtins.bool", "builtins.abs", "builtins.round", "builtins.str",
+          "builtins.min", "builtins.max", "builtins.sum", "builtins.pow", "builtins.divmod")  # fmt: skip
+def _number(run: Rehearsing, asked: Asked) -> Value:
+    if not asked.args:
+        return {"int": 0, "float": 0.0, "bool": False, "str": ""}.get(asked.name, UNKNOWN)
+    args = list(asked.args)
+    if asked.name in ("min", "max", "sum") and isinstance(args[0], tuple | Items):
+        items, more = run.elements(args[0], asked.place, asked.frame)
+        if asked.name == "sum" and items:
+            total: Value = args[1] if len(args) > 1 else items[0]
+            import ast
+
+            for item in items if len(args) > 1 else items[1:]:
+                total = run.operated(ast.Add(), total, item, asked.place)
+            return total if not (more and isinstance(total, NUMBERS)) else run.node("sum", (total,), asked.place)
+        if more or not all(isinstance(i, GROUND) for i in items):
+            return run.node(asked.name, items, asked.place)
+        args = items
+    if asked.name == "bool":
+        known = run.truth(args[0])
+        return known if known is not None else run.node("bool", args, asked.place)
+    if all(isinstance(a, GROUND) for a in args) and not asked.options and args:
+        table: dict[str, Any] = {
+            "int": int,
+            "float": float,
+            "abs": abs,
+            "round": round,
+            "str": str,
+            "min": min,
+            "max": max,
+            "pow": pow,
+        }
+        try:
+            found = table[asked.name](*args) if asked.name in table and len(args) <= EXACT_ITEMS else UNKNOWN
+        except (TypeError, ValueError, ArithmeticError):
+            return UNKNOWN
+        return found if isinstance(found, GROUND) else UNKNOWN
+    if asked.name == "float" and len(args) == 1 and isinstance(args[0], str):
+        return UNKNOWN
+    return run.node(asked.name, args, asked.place)
+
+
+@function("math.*")
+def _math(run: Rehearsing, asked: Asked) -> Value:
+    compute = getattr(math, asked.name, None)
+    if callable(compute) and asked.args and all(isinstance(a, NUMBERS) and abs(a) < 1e9 for a in asked.args):
+        if asked.name in ("factorial", "comb", "perm") and any(abs(a) > 200 for a in asked.args):
+            return UNKNOWN
+        try:
+            found = compute(*asked.args)
+        except (TypeError, ValueError, ArithmeticError):
+            return UNKNOWN
+        return found if isinstance(found, NUMBERS) else UNKNOWN
+    return run.node(asked.name, asked.args, asked.place, full=asked.full)
+
+
+@function("builtins.isinstance")
+def _isinstance(run: Rehearsing, asked: Asked) -> Value:
+    if len(asked.args) != 2:
+        return UNKNOWN
+    value, wanted = asked.args
+    kinds = list(wanted) if isinstance(wanted, tuple) else [wanted]
+    found = [_is(value, kind) for kind in kinds]
+    if True in found:
+        return True
+    return False if all(f is False for f in found) else run.node("isinstance", (value,), asked.place)
+
+
+def _is(value: Value, kind: Value) -> bool | None:
+    if isinstance(value, Node):
+        if value.op == "param" and isinstance(kind, External):
+            return kind.name in ("Parameter", "Tensor")
+        return None
+    if isinstance(kind, Class):
+        return isinstance(value, Obj) and value.cls is not None and kind in list(value.cls.mro())
+    if isinstance(kind, External):
+        plain = {"int": int, "float": float, "str": str, "bool": bool, "tuple": tuple}
+        if kind.dotted.startswith("builtins.") and kind.name in plain:
+            return isinstance(value, plain[kind.name])
+        if kind.name in ("list", "set"):
+            return isinstance(value, Items)
+        if kind.name == "dict":
+            return isinstance(value, Table)
+        if isinstance(value, Obj):
+            if kind.dotted.endswith("nn.Module"):
+                return is_module(value)
+            if value.kind == kind.dotted or value.name == kind.name:
+                return True
+            return None if value.cls is not None or not value.kind.startswith("torch.nn") else _same_family(value, kind)
+        return False
+    return None
+
+
+def _same_family(value: Obj, kind: External) -> bool | None:
+    return None if kind.name.startswith("_") else False
+
+
+@function("builtins.getattr")
+def _getattr(run: Rehearsing, asked: Asked) -> Value:
+    if len(asked.args) < 2 or not isinstance(asked.args[1], str):
+        return UNKNOWN
+    base, name = asked.args[0], asked.args[1]
+    if isinstance(base, Obj) and name not in base.attributes and len(asked.args) > 2 and base.kind.startswith("types."):
+        return asked.args[2]
+    return run.get_attribute(base, name, asked.place)
+
+
+@function("builtins.setattr")
+def _setattr(run: Rehearsing, asked: Asked) -> Value:
+    if len(asked.args) == 3 and isinstance(asked.args[1], str):
+        run.set_attribute(asked.args[0], asked.args[1], asked.args[2], asked.place)
+    return None
+
+
+@function("builtins.hasattr")
+def _hasattr(run: Rehearsing, asked: Asked) -> Value:
+    if len(asked.args) == 2 and isinstance(asked.args[1], str) and isinstance(asked.args[0], Obj):
+        base, name = asked.args
+        if name in base.attributes or (base.cls is not None and base.cls.find(name) is not None):
+            return True
+        if base.kind.startswith("torch.nn.") and name in ("weight", "bias"):
+            return bool(run.own_parameters(base).get(name) is not None)
+    return run.node("hasattr", (), asked.place)
+
+
+@function("builtins.print", "builtins.input", "builtins.open")
+def _effect(run: Rehearsing, asked: Asked) -> Value:
+    run.event(asked.name, None, asked.args, asked.options, asked.place, full=asked.full)
+    return run.node(asked.name, asked.given, asked.place) if asked.name != "print" else None
+
+
+@function("copy.deepcopy", "copy.copy")
+def _copy(run: Rehearsing, asked: Asked) -> Value:
+    given = asked.args[0] if asked.args else None
+    if asked.name == "copy" and isinstance(given, Obj) and is_module(given):
+        return given
+    return run.copied(given, {})
+
+
+@function("functools.partial")
+def _partial(run: Rehearsing, asked: Asked) -> Value:
+    return run.thing("functools.partial", asked.args, asked.options, asked.place)
+
+
+@function("functools.wraps", "functools.lru_cache", "functools.cache", "torch.compile", "torch.jit.script",
+          "torch.jit.ignore", "torch.compiler.disable", "atexit.register", "torch.utils.checkpoint.set_checkpoint_early_stop")  # fmt: skip
+def _through(run: Rehearsing, asked: Asked) -> Value:
+    return asked.args[0] if asked.args and isinstance(asked.args[0], Obj | Function | Bound | Class) else UNKNOWN
+
+
+@function("functools.reduce")
+def _reduce(run: Rehearsing, asked: Asked) -> Value:
+    if len(asked.args) < 2:
+        return UNKNOWN
+    items, _ = run.elements(asked.args[1], asked.place, asked.frame)
+    if len(asked.args) > 2:
+        items = [asked.args[2], *items]
+    total: Value = items[0] if items else UNKNOWN
+    for item in items[1:]:
+        total = run.call(asked.args[0], [total, item], {}, asked.place, asked.frame)
+    return total
+
+
+@function("dataclasses.field")
+def _field(run: Rehearsing, asked: Asked) -> Value:
+    return run.thing("dataclasses.field", asked.args, asked.options, asked.place)
+
+
+@function("os.environ.get", "os.getenv")
+def _environment(run: Rehearsing, asked: Asked) -> Value:
+    default = asked.get("default", 1)
+    return default if isinstance(default, GROUND) else run.node("option", (), asked.place)
+
+
+@function("argparse.ArgumentParser", "argparse.ArgumentParser.add_argument_group")
+def _parser(run: Rehearsing, asked: Asked) -> Value:
+    made = run.thing("argparse.ArgumentParser", asked.args, asked.options, asked.place)
+    made.attributes["defaults"] = Table({})
+    return made
+
+
+@method("argparse.ArgumentParser", "add_argument")
+def _add_argument(run: Rehearsing, asked: Asked) -> Value:
+    names = [a for a in asked.args if isinstance(a, str)]
+    long = next((n for n in names if n.startswith("--")), names[0] if names else "")
+    name = asked.options.get("dest") or long.lstrip("-").replace("-", "_")
+    default = asked.options.get("default")
+    if "default" not in asked.options:
+        action = asked.options.get("action")
+        default = {"store_true": False, "store_false": True}.get(action) if isinstance(action, str) else None
+        if default is None and (asked.options.get("required") is True or not long.startswith("-")):
+            default = run.node("option", (), asked.place, name=str(name))
+    run.parser_defaults(asked.receiver)[str(name)] = default
+    return UNKNOWN
+
+
+@method("argparse.ArgumentParser", "add_argument_group", "add_mutually_exclusive_group")
+def _group(run: Rehearsing, asked: Asked) -> Value:
+    return asked.receiver
+
+
+@method("argparse.ArgumentParser", "set_defaults")
+def _set_defaults(run: Rehearsing, asked: Asked) -> Value:
+    run.parser_defaults(asked.receiver).update(asked.options)
+    return None
+
+
+@method("argparse.ArgumentParser", "parse_args", "parse_known_args")
+def _parse(run: Rehearsing, asked: Asked) -> Value:
+    made = run.thing("argparse.Namespace", (), {}, asked.place)
+    made.attributes.update(run.parser_defaults(asked.receiver))
+    return made if asked.name == "parse_args" else (made, Items([]))
+
+
+# ---------------------------------------------------------------------- lists and dicts
+@method("list", "append", "add", "appendleft", "insert", "put")
+def _append(run: Rehearsing, asked: Asked) -> Value:
+    items: Items = asked.receiver
+    run.event(asked.name, items, asked.args, {}, asked.place)
+    if asked.args:
+        if len(items.items) < EXACT_ITEMS * 2:
+            items.items.append(asked.args[-1])
+        else:
+            items.more = True
+    if run.maybe or any(t.generic for t in run.turns):
+        items.more = True
+    return None
+
+
+@method("list", "extend", "update", "extendleft")
+def _extend(run: Rehearsing, asked: Asked) -> Value:
+    items: Items = asked.receiver
+    found, more = run.elements(asked.args[0] if asked.args else UNKNOWN, asked.place, asked.frame)
+    run.event(asked.name, items, asked.args, {}, asked.place)
+    items.items = [*items.items, *found][: EXACT_ITEMS * 3]
+    items.more = items.more or more or bool(run.maybe)
+    return None
+
+
+@method("list", "pop", "popleft", "remove")
+def _pop(run: Rehearsing, asked: Asked) -> Value:
+    items: Items = asked.receiver
+    if items.items and not items.more and asked.name != "remove" and not run.turns:
+        return items.items.pop(0 if asked.name == "popleft" or asked.args == [0] else -1)
+    items.more = True
+    return items.items[-1] if items.items else UNKNOWN
+
+
+@method("list", "clear")
+def _clear(run: Rehearsing, asked: Asked) -> Value:
+    run.event("clear", asked.receiver, (), {}, asked.place)
+    asked.receiver.items.clear()
+    asked.receiver.more = bool(run.maybe)
+    return None
+
+
+@method("list", "copy")
+def _list_copy(run: Rehearsing, asked: Asked) -> Value:
+    return Items(list(asked.receiver.items), asked.receiver.more)
+
+
+@method("dict", "items", "keys", "values")
+def _views(run: Rehearsing, asked: Asked) -> Value:
+    table: Table = asked.receiver
+    keys = [k if not str(k).startswith("?") else run.node("key", (), asked.place) for k in table.entries]
+    held = list(table.entries.values())
+    rows: list[Value] = list(zip(keys, held, strict=True)) if asked.name == "items" else keys
+    return Items(held if asked.name == "values" else rows, table.more)
+
+
+@method("dict", "get", "pop", "setdefault")
+def _get(run: Rehearsing, asked: Asked) -> Value:
+    table: Table = asked.receiver
+    key = asked.get("key", 0)
+    default = asked.get("default", 1)
+    if isinstance(key, GROUND) and key in table.entries:
+        return table.entries[key]
+    if isinstance(key, GROUND) and not table.more:
+        if asked.name == "setdefault":
+            table.entries[key] = default
+        return default
+    known = run.item(table, key, asked.place, asked.frame)
+    return run.joined(known, default, asked.place)
+
+
+@method("dict", "update")
+def _update(run: Rehearsing, asked: Asked) -> Value:
+    table: Table = asked.receiver
+    for value in asked.args:
+        if isinstance(value, Table):
+            table.entries |= value.entries
+            table.more = table.more or value.more
+        else:
+            table.more = True
+    table.entries |= asked.options
+    return None
+
+
+@method("dict", "copy")
+def _dict_copy(run: Rehearsing, asked: Asked) -> Value:
+    return Table(dict(asked.receiver.entries), asked.receiver.more)
+
+
+@method("str", "format", "join", "split", "lower", "upper", "strip", "startswith", "endswith", "replace", "encode")
+def _text(run: Rehearsing, asked: Asked) -> Value:
+    text, args = asked.receiver, asked.args
+    if asked.name in ("lower", "upper", "strip", "startswith", "endswith", "replace"):
+        if len(text) < 10_000 and all(isinstance(a, str) or isinstance(a, tuple) for a in args) and not asked.options:
+            try:
+                return getattr(text, asked.name)(*args)
+            except (TypeError, ValueError):
+                return UNKNOWN
+    if asked.name == "split" and not asked.options and all(isinstance(a, str) and a for a in args):
+        return Items(text.split(*args)[:EXACT_ITEMS])
+    return run.node(asked.name, asked.given, asked.place)
+
+
+@function("tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.tqdm", "rich.progress.track")
+def _bar(run: Rehearsing, asked: Asked) -> Value:
+    if asked.name == "trange":
+        return _range(run, asked)
+    return asked.get("iterable", 0, UNKNOWN)
+
+
+@function("tyro.cli", "simple_parsing.parse", "fire.Fire")
+def _from_command_line(run: Rehearsing, asked: Asked) -> Value:
+    target = asked.args[0] if asked.args else UNKNOWN
+    return run.call(target, [], {}, asked.place, asked.frame)
+
+
+@function("sys.exit", "builtins.exit", "builtins.quit", "os._exit")
+def _exit(run: Rehearsing, asked: Asked) -> Value:
+    for value in asked.args:
+        for _ in candidates(value):
+            pass
+    return None
+
+
+@function("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack")
+def _null(run: Rehearsing, asked: Asked) -> Value:
+    return run.thing(asked.full, asked.args, asked.options, asked.place)
+
+
+__all__ = ["NOTHING", "Method"]

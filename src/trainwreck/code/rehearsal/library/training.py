@@ -1,0 +1,148 @@
+"""What trains: optimizers, schedules, gradient scalers, backward, clipping, modes of autograd, checkpoints."""
+
+from __future__ import annotations
+
+from trainwreck.code.rehearsal.calling import Asked
+from trainwreck.code.rehearsal.domain import UNKNOWN, Items, Node, Obj, Table, Value
+from trainwreck.code.rehearsal.graph import reached
+from trainwreck.code.rehearsal.library import function, method
+from trainwreck.code.rehearsal.rehearsing import Rehearsing
+
+
+@method("tensor", "backward")
+def _backward(run: Rehearsing, asked: Asked) -> Value:
+    event = run.event("backward", asked.receiver, asked.args, asked.options, asked.place)
+    event.state["reached"] = reached(asked.receiver)
+    return None
+
+
+@function("torch.autograd.backward")
+def _backward_function(run: Rehearsing, asked: Asked) -> Value:
+    loss = asked.get("tensors", 0, UNKNOWN)
+    event = run.event("backward", loss, asked.args[1:], asked.options, asked.place)
+    event.state["reached"] = reached(loss)
+    return None
+
+
+@function("torch.autograd.grad")
+def _grad(run: Rehearsing, asked: Asked) -> Value:
+    loss = asked.get("outputs", 0, UNKNOWN)
+    wanted = asked.get("inputs", 1, UNKNOWN)
+    event = run.event("grad", loss, asked.args, asked.options, asked.place, full=asked.full)
+    event.state["reached"] = reached(loss)
+    items, more = run.elements(wanted, asked.place, asked.frame) if not isinstance(wanted, Node) else ([wanted], False)
+    kept = asked.options.get("create_graph") is True
+    made = [run.node("grad", (loss, item), asked.place, grad=kept) for item in items]
+    return Items(list(made), True) if more else tuple(made)
+
+
+@method("optimizer", "step", "zero_grad")
+def _optimizer(run: Rehearsing, asked: Asked) -> Value:
+    closure = asked.get("closure", 0)
+    result: Value = None
+    if asked.name == "step" and closure is not None:
+        result = run.call(closure, [], {}, asked.place, asked.frame)
+    run.event(asked.name, asked.receiver, asked.args, asked.options, asked.place)
+    return result
+
+
+@method("optimizer", "add_param_group")
+def _add_group(run: Rehearsing, asked: Asked) -> Value:
+    run.event("add_param_group", asked.receiver, asked.args, asked.options, asked.place)
+    groups = run.groups(asked.receiver)
+    found = run.grouped(asked.get("param_group", 0, UNKNOWN), asked.place, asked.frame)
+    groups.items += found.items
+    groups.more = groups.more or found.more
+    return None
+
+
+@method("optimizer", "state_dict")
+@method("scheduler", "state_dict")
+@method("scaler", "state_dict")
+def _state(run: Rehearsing, asked: Asked) -> Value:
+    made = run.node("state_dict", (asked.receiver,), asked.place, grad=False)
+    run.event("state_dict", asked.receiver, asked.args, asked.options, asked.place, result=made)
+    return made
+
+
+@method("scheduler", "step", "load_state_dict", "get_last_lr")
+@method("optimizer", "load_state_dict")
+@method("scaler", "update", "unscale_", "load_state_dict", "get_scale", "is_enabled")
+def _noted(run: Rehearsing, asked: Asked) -> Value:
+    made = run.node(asked.name, asked.given, asked.place, grad=False)
+    run.event(asked.name, asked.receiver, asked.args, asked.options, asked.place, result=made)
+    return made
+
+
+@method("scaler", "scale")
+def _scale(run: Rehearsing, asked: Asked) -> Value:
+    run.event("scale", asked.receiver, asked.args, asked.options, asked.place)
+    return run.node("scale", asked.args, asked.place, owner=asked.receiver)
+
+
+@method("scaler", "step")
+def _scaler_step(run: Rehearsing, asked: Asked) -> Value:
+    optimizer = asked.get("optimizer", 0)
+    run.event("scaler_step", asked.receiver, asked.args, asked.options, asked.place)
+    run.event("step", optimizer, (), {}, asked.place)
+    return None
+
+
+@function("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
+def _clip(run: Rehearsing, asked: Asked) -> Value:
+    made = run.node(asked.name, asked.args, asked.place, dict(asked.options), full=asked.full, grad=False)
+    run.event("clip", None, asked.args, asked.options, asked.place, full=asked.full, result=made)
+    return made
+
+
+@function("torch.no_grad", "torch.inference_mode", "torch.enable_grad", "torch.set_grad_enabled", "torch.autocast",
+          "torch.cuda.amp.autocast", "torch.amp.autocast", "torch.autograd.no_grad", "torch.autograd.enable_grad",
+          "torch.autograd.set_detect_anomaly", "torch.autograd.profiler.profile")  # fmt: skip
+def _mode(run: Rehearsing, asked: Asked) -> Value:
+    from trainwreck.code.rehearsal.domain import Function
+
+    given = asked.args[0] if asked.args else None
+    if isinstance(given, Function):
+        given.no_grad = asked.name in ("no_grad", "inference_mode")
+        return given
+    if asked.name == "set_grad_enabled" and (known := run.truth(given)) is not None:
+        run.event("set_grad_enabled", None, (known,), {}, asked.place)
+    return run.thing(asked.full, asked.args, asked.options, asked.place)
+
+
+@function("torch.save", "torch.load", "torch.manual_seed", "numpy.random.seed", "random.seed",
+          "torch.cuda.manual_seed_all", "torch.cuda.manual_seed", "torch.set_num_threads", "torch.distributed.barrier",
+          "torch.distributed.all_reduce", "torch.distributed.all_gather", "torch.distributed.broadcast",
+          "torch.distributed.reduce", "torch.distributed.init_process_group")  # fmt: skip
+def _effect(run: Rehearsing, asked: Asked) -> Value:
+    made = run.node(asked.name, asked.given, asked.place, full=asked.full, grad=False)
+    if asked.name == "load" and asked.args:
+        saved = [e for e in run.tape if e.full == "torch.save" and len(e.args) > 1 and e.args[1] is asked.args[0]]
+        saved = saved or [e for e in run.tape if e.full == "torch.save" and _alike(e.get("f", 1), asked.args[0])]
+        if len(saved) == 1 and isinstance(saved[0].args[0], Table):
+            held = saved[0].args[0]
+            loaded = Table({k: run.node("loaded", (v,), asked.place, name=str(k)) for k, v in held.entries.items()})
+            run.event("load", None, asked.args, asked.options, asked.place, full=asked.full, result=loaded)
+            return loaded
+    run.event(asked.name, None, asked.args, asked.options, asked.place, full=asked.full, result=made)
+    return made
+
+
+def _alike(one: Value, other: Value) -> bool:
+    return isinstance(one, str) and one == other
+
+
+@function("torch.utils.checkpoint.checkpoint")
+def _checkpointed(run: Rehearsing, asked: Asked) -> Value:
+    if not asked.args:
+        return UNKNOWN
+    return run.call(asked.args[0], asked.args[1:], {}, asked.place, asked.frame)
+
+
+@function("torch.optim.swa_utils.AveragedModel")
+def _averaged(run: Rehearsing, asked: Asked) -> Value:
+    inner = asked.get("model", 0)
+    made = run.thing(asked.full, asked.args, asked.options, asked.place)
+    if isinstance(inner, Obj):
+        made.attributes["module"] = run.copied(inner, {})
+    return made

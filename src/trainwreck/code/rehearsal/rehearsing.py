@@ -1,0 +1,519 @@
+"""The rehearsal with its library: what calls of torch, numpy and Python do, looked up in tables."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from trainwreck.code.rehearsal.calling import Asked, Calling
+from trainwreck.code.rehearsal.domain import (
+    UNKNOWN,
+    Bound,
+    Class,
+    External,
+    Frame,
+    Function,
+    Items,
+    Method,
+    Node,
+    Obj,
+    Place,
+    Table,
+    Value,
+    candidates,
+    is_module,
+)
+from trainwreck.code.rehearsal.library import FUNCTIONS, METHODS, NOTHING
+from trainwreck.code.rehearsal.parameters import PARAMETERS
+
+OPERATIONS = {
+    "CrossEntropyLoss": "cross_entropy", "NLLLoss": "nll_loss", "BCELoss": "binary_cross_entropy",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "MSELoss": "mse_loss", "L1Loss": "l1_loss",
+    "SmoothL1Loss": "smooth_l1_loss", "HuberLoss": "huber_loss", "KLDivLoss": "kl_div", "GaussianNLLLoss":
+    "gaussian_nll_loss", "PoissonNLLLoss": "poisson_nll_loss", "CTCLoss": "ctc_loss", "TripletMarginLoss":
+    "triplet_margin_loss", "MarginRankingLoss": "margin_ranking_loss", "CosineEmbeddingLoss": "cosine_embedding_loss",
+    "HingeEmbeddingLoss": "hinge_embedding_loss", "MultiLabelSoftMarginLoss": "multilabel_soft_margin_loss",
+    "MultiMarginLoss": "multi_margin_loss", "SoftMarginLoss": "soft_margin_loss", "LogSoftmax": "log_softmax",
+    "LogSigmoid": "logsigmoid", "LeakyReLU": "leaky_relu", "SiLU": "silu", "LayerNorm": "layer_norm", "BatchNorm1d":
+    "batch_norm", "BatchNorm2d": "batch_norm", "BatchNorm3d": "batch_norm", "GroupNorm": "group_norm",
+}  # fmt: skip
+"""Names of layers and losses as functions; others are their lower-case names."""
+NUMPY = re.compile(r"^(numpy|np|jax\.numpy|cupy)\.")
+SCHEDULER = re.compile(r"(^|\.)(lr_scheduler\.[A-Z]\w*|get_\w*schedule\w*|\w*LRScheduler|get_scheduler)$")
+EFFECTS = frozenset(
+    ["backward", "step", "update", "save", "load", "fit", "train", "prepare", "log", "write", "add_scalar"]
+)
+
+
+class Rehearsing(Calling):
+    """One rehearsal of one entry, with everything that is known of libraries."""
+
+    # ------------------------------------------------------------------ functions
+    def library_function(self, asked: Asked) -> Value:
+        asked.full = _canonical(asked.full)
+        asked.name = asked.full.rpartition(".")[2]
+        handler = FUNCTIONS.get(asked.full) or FUNCTIONS.get(asked.full.rpartition(".")[0] + ".*")
+        if handler is not None:
+            found = handler(self, asked)
+            if found is not NOTHING:
+                return found
+        if asked.full.startswith(("torch.nn.functional.", "torch.special.")) or not _makes_object(asked):
+            return self.computed(asked)
+        if SCHEDULER.search(asked.full):
+            return self._scheduled(asked)
+        made = self.thing(asked.full, asked.args, asked.options, asked.place)
+        if is_optimizer(made):
+            self.groups(made)
+        elif made.kind.startswith("torch.nn."):
+            self.own_parameters(made)
+        return made
+
+    def _scheduled(self, asked: Asked) -> Obj:
+        made = self.thing(asked.full, asked.args, asked.options, asked.place)
+        made.attributes["optimizer"] = asked.get("optimizer", 0, UNKNOWN)
+        return made
+
+    def computed(self, asked: Asked) -> Node:
+        """A value that a function of a library computes."""
+        given = asked.given
+        if asked.options.get("requires_grad") is True and asked.full.startswith("torch."):
+            return self.leaf(self.node(asked.name, given, asked.place, dict(asked.options), full=asked.full), asked)
+        made = self.node(asked.name, given, asked.place, dict(asked.options), full=asked.full)
+        if asked.more:
+            made.options.setdefault("?", UNKNOWN)
+        if asked.name in EFFECTS:
+            self.event(asked.name, asked.receiver, asked.args, asked.options, asked.place, full=asked.full, result=made)
+        return made
+
+    def leaf(self, data: Node, asked: Asked) -> Node:
+        """A tensor that was told to take a gradient: it is optimized like a parameter."""
+        made = self.node("param", (data,), asked.place, shape=data.shape, grad=True)
+        made.trainable = True
+        return made
+
+    # ------------------------------------------------------------------ methods
+    def library_method(self, asked: Asked) -> Value:
+        receiver = asked.receiver
+        for kind in kinds(receiver):
+            handler = METHODS.get((kind, asked.name))
+            if handler is not None:
+                found = handler(self, asked)
+                if found is not NOTHING:
+                    return found
+        if isinstance(receiver, Obj):
+            made = self.node(asked.name, asked.given, asked.place, owner=receiver)
+            self.event(asked.name, receiver, asked.args, asked.options, asked.place, result=made)
+            return made
+        if isinstance(receiver, Node):
+            if asked.name in ("detach", "detach_", "clone", "requires_grad_") and receiver.op == "param":
+                if asked.name == "requires_grad_":
+                    return self._param_requires_grad(receiver, asked)
+            if asked.name == "requires_grad_" and not receiver.grad and asked.get("requires_grad", 0, True) is True:
+                return self.leaf(receiver, asked)
+            name = asked.name.rstrip("_") if asked.name.endswith("_") and asked.name != "requires_grad_" else asked.name
+            made = self.node(name, asked.given, asked.place, dict(asked.options))
+            if asked.name == "requires_grad_":
+                made.grad = asked.get("requires_grad", 0, True) is not False
+            if name != asked.name:
+                made.options["inplace"] = True
+                base = receiver
+                while base.op in ("getitem", "attribute") and base.inputs and isinstance(base.inputs[0], Node):
+                    base = base.inputs[0]
+                event = self.event(asked.name, receiver, asked.args, asked.options, asked.place, result=made)
+                base.writes.append(event)
+            return made
+        return self.node(asked.name, asked.given, asked.place, dict(asked.options))
+
+    def _param_requires_grad(self, param: Node, asked: Asked) -> Node:
+        wanted = asked.get("requires_grad", 0, True)
+        param.trainable = wanted if isinstance(wanted, bool) and not self.maybe else None
+        param.writes.append(self.event("requires_grad", param, (wanted,), {}, asked.place))
+        return param
+
+    def library_object(self, obj: Obj, asked: Asked) -> Value:
+        """What calling an object of a library gives: the output of a layer, the value of a loss."""
+        if obj.kind == "functools.partial" and obj.args:
+            return self.call(
+                obj.args[0], [*obj.args[1:], *asked.args], {**obj.options, **asked.options}, asked.place, asked.frame
+            )
+        kind = obj.kind if obj.cls is None else next((b for b in obj.cls.external()), obj.kind)
+        last = kind.rpartition(".")[2]
+        if last == "Sequential":
+            flowing: Value = asked.args[0] if asked.args else UNKNOWN
+            for part in obj.attributes.values():
+                flowing = self.call(part, [flowing], {}, asked.place, asked.frame)
+            return flowing
+        if "module" in obj.attributes and last in ("DataParallel", "DistributedDataParallel", "AveragedModel"):
+            return self.call(obj.attributes["module"], asked.args, asked.options, asked.place, asked.frame)
+        if not kind.startswith("torch.nn."):
+            self.event("__call__", obj, asked.args, asked.options, asked.place)
+            if obj.kind.startswith("argparse") or obj.cls is None:
+                return self.node("call", asked.given, asked.place, owner=obj)
+        params = list(self.own_parameters(obj).values())
+        options = {**obj.options, **asked.options}
+        op = OPERATIONS.get(last, last.lower())
+        made = self.node(op, [*asked.args, *params], asked.place, options, full=kind, owner=obj)
+        made.name = obj.kind
+        if made.op not in OPERATIONS.values():
+            state = {"training": obj.training, "grad": self.grad_mode}
+            self.event("forward", obj, asked.args, asked.options, asked.place, result=made, state=state)
+        if last in ("LSTM", "GRU", "RNN"):
+            hidden = self.node("hidden", (made,), asked.place, owner=obj)
+            return (made, (hidden, self.node("hidden", (made,), asked.place, owner=obj)) if last == "LSTM" else hidden)
+        if last == "MultiheadAttention":
+            return (made, self.node("weights", (made,), asked.place, owner=obj))
+        return made
+
+    # ------------------------------------------------------------------ attributes
+    def library_attribute(self, base: Value, name: str, place: Place) -> Value:
+        if isinstance(base, Obj):
+            if (is_module(base) and base.cls is None) or (base.cls is not None and is_module(base)):
+                if name == "training":
+                    node = self.node("attribute", (base,), place, name=name)
+                    return base.training if isinstance(base.training, bool) and not self.turns else node
+                own = self.own_parameters(base)
+                if name in own:
+                    return own[name]
+                inner = base.attributes.get("module")
+                if isinstance(inner, Obj) and name not in ("parameters", "state_dict", "train", "eval"):
+                    if name in inner.attributes:
+                        return inner.attributes[name]
+            if is_optimizer(base) and name == "param_groups":
+                return self.groups(base)
+            if name in ("dataset", "batch_size", "sampler") and base.get(name) is not None:
+                return base.get(name)
+            if name == "dataset" and base.args:
+                return base.args[0]
+            if name in base.options and not is_module(base):
+                return base.options[name]
+        if isinstance(base, Node):
+            if name in base.attributes:
+                return base.attributes[name]
+            if name in ("data", "T", "mT", "H", "real"):
+                return self.node(
+                    name,
+                    (base,),
+                    place,
+                    grad=False if name == "data" else None,
+                    shape=base.shape if name == "data" else UNKNOWN.shape,
+                )
+            if name == "grad":
+                return self.node("grad", (base,), place, grad=False)
+            if name == "requires_grad":
+                return base.trainable if base.op == "param" and base.trainable is not None else UNKNOWN
+            if name == "shape" and not base.shape.open and all(d is not None for d in base.shape.dims):
+                return tuple(base.shape.dims)
+            if name in ("shape", "device", "dtype", "ndim"):
+                return self.node("attribute", (base,), place, grad=False, name=name)
+            if base.unknown:
+                return Method(name, base)
+        return Method(name, base)
+
+    def object_item(self, base: Obj, index: Value, place: Place, frame: Frame) -> Value:
+        if base.kind.startswith("torch.nn.") or "." not in base.kind:
+            known = list(base.attributes.values())
+            if isinstance(index, int) and known and -len(known) <= index < len(known):
+                return known[index]
+            if isinstance(index, str) and index in base.attributes:
+                return base.attributes[index]
+            if (
+                isinstance(index, Obj)
+                and index.kind == "builtins.slice"
+                and all(e is None or isinstance(e, int) for e in index.args)
+            ):
+                made = self.thing(base.kind, (), {}, place)
+                part = known[index.args[0] : index.args[1] : index.args[2] if index.args[2] != 0 else None]
+                made.attributes.update({str(n): v for n, v in enumerate(part)})
+                return made
+            if known:
+                return self._any(known, place)
+        if str(index) in base.attributes:
+            return base.attributes[str(index)]
+        if base.name in ("TensorDataset", "Subset"):
+            from trainwreck.code.rehearsal.library.data import example
+
+            return example(self, base, place, frame)
+        if is_optimizer(base):
+            return UNKNOWN
+        return self.node("item", (base, index), place)
+
+    # ------------------------------------------------------------------ iteration
+    def elements(self, value: Value, place: Place, frame: Frame) -> tuple[list[Value], bool]:
+        """The elements that iterating over ``value`` gives, and whether there may be more of them. Where the number
+        is not known, two are made: the first, and any other."""
+        match value:
+            case tuple():
+                return list(value), False
+            case Items():
+                return self._listed(value, place)
+            case Table():
+                keys = [k if not str(k).startswith("?") else self.node("key", (), place) for k in value.entries]
+                return list(keys), value.more
+            case str():
+                return [UNKNOWN], True
+            case Node() if value.op == "either":
+                known = [c for c in candidates(value) if not (isinstance(c, Node) and c.unknown) and c is not None]
+                return self.elements(known[0], place, frame) if known else ([UNKNOWN], True)
+            case Obj():
+                return self._of_object(value, place, frame)
+            case Node():
+                return [self.node("element", (value,), place), self.node("element", (value,), place)], True
+        return [UNKNOWN, UNKNOWN], True
+
+    def _listed(self, value: Items, place: Place) -> tuple[list[Value], bool]:
+        items = list(value.items)
+        if value.more and len(items) == 1 and value.kind != "parameters":
+            items = items * 2
+        return items, value.more
+
+    def _of_object(self, value: Obj, place: Place, frame: Frame) -> tuple[list[Value], bool]:
+        from trainwreck.code.rehearsal.library.data import LOADERS, batch, example
+
+        if value.name in LOADERS:
+            self.event("iterate", value, (), {}, place)
+            return [batch(self, value, place), batch(self, value, place)], True
+        if value.cls is not None:
+            walker = value.cls.find("__iter__")
+            if isinstance(walker, Function):
+                return self.elements(self.call(Bound(walker, value), [], {}, place, frame), place, frame)
+            if isinstance(value.cls.find("__getitem__"), Function):
+                return [example(self, value, place, frame), example(self, value, place, frame)], True
+        if is_module(value) and value.attributes and (value.cls is None or "ModuleDict" not in value.kind):
+            if value.name == "ModuleDict":
+                return list(value.attributes), False
+            return list(value.attributes.values()), False
+        if value.name in ("TensorDataset", "Subset"):
+            return [example(self, value, place, frame), example(self, value, place, frame)], True
+        return [
+            self.node("element", (value,), place, owner=value),
+            self.node("element", (value,), place, owner=value),
+        ], True
+
+    # ------------------------------------------------------------------ modules and parameters
+    def own_parameters(self, obj: Obj) -> dict[str, Node]:
+        """Parameters that a layer of torch makes itself (``weight``, ``bias``), made when first asked for."""
+        if obj.own is None:
+            obj.own = {}
+            kind = _layer_kind(obj)
+            for name in PARAMETERS.get(kind.rpartition(".")[2], ()):
+                if name == "bias" and obj.options.get("bias") is False:
+                    continue
+                obj.own[name] = self.node("param", (), obj.place, grad=True, owner=obj, name=name)
+                obj.own[name].trainable = True
+        return obj.own
+
+    def submodules(self, obj: Value, *, deep: bool, prefix: str = "") -> list[tuple[str, Obj]]:
+        """The module itself first (if ``deep``), then those in its attributes, lists and dicts, each once."""
+        found: list[tuple[str, Obj]] = []
+        seen: set[int] = set()
+
+        def visit(value: Value, name: str, depth: int) -> None:
+            for one in candidates(value):
+                if isinstance(one, Obj) and is_module(one) and id(one) not in seen and depth < 12:
+                    seen.add(id(one))
+                    found.append((name, one))
+                    if deep or depth == 0:
+                        for key, inner in list(one.attributes.items()):
+                            visit(inner, f"{name}.{key}" if name else key, depth + 1)
+
+        visit(obj, prefix, 0)
+        return found if deep else found[1:]
+
+    def parameters(self, obj: Value) -> tuple[list[Node], bool]:
+        """The parameters of a module with their dotted names, and whether these are all."""
+        found: list[Node] = []
+        complete = isinstance(obj, Obj) and is_module(obj)
+        seen: set[int] = set()
+        for name, module in self.submodules(obj, deep=True):
+            if module.cls is None and module.name not in PARAMETERS and module.name not in _CONTAINERS:
+                complete = False
+            for key, value in [*self.own_parameters(module).items(), *module.attributes.items()]:
+                for param in candidates(value):
+                    held = param if isinstance(param, Node) and param.op == "param" else None
+                    if held is not None and id(held) not in seen:
+                        seen.add(id(held))
+                        if not held.name or held.name == key:
+                            held.name = f"{name}.{key}" if name else key
+                        found.append(held)
+            if module.cls is not None and any("PreTrained" in b for b in module.cls.external()):
+                complete = False
+            for value in module.attributes.values():
+                if isinstance(value, Node) and value.unknown:
+                    complete = False
+        if not isinstance(obj, Obj) or not is_module(obj):
+            found.append(self.opaque_parameters(obj))
+        return found, complete
+
+    def opaque_parameters(self, value: Value) -> Node:
+        """Stands for the parameters of something that is not known."""
+        node = self.node("opaque", (value,), None)
+        node.grad = True
+        return node
+
+    def groups(self, optimizer: Obj) -> Items:
+        """The parameter groups of an optimizer: ``Table`` of ``params`` (an ``Items``) and options each."""
+        if optimizer.groups is None:
+            place = optimizer.place
+            assert place is not None
+            optimizer.groups = self.grouped(optimizer.get("params", 0, UNKNOWN), place, Frame(place[1], {}))
+        return optimizer.groups
+
+    def grouped(self, given: Value, place: Place, frame: Frame) -> Items:
+        given = next((c for c in candidates(given) if c is not None), UNKNOWN)
+        if isinstance(given, Table):
+            given = Items([given])
+        if isinstance(given, Node) and given.op != "param":
+            return Items([Table({"params": Items([given], True)}, True)], True)
+        items, more = (
+            (list(given.items), given.more) if isinstance(given, Items) else self.elements(given, place, frame)
+        )
+        if any(isinstance(i, Table) for i in items):
+            groups: list[Value] = []
+            for item in items:
+                if isinstance(item, Table):
+                    inner = item.entries.get("params", UNKNOWN)
+                    if isinstance(inner, Node):
+                        held = Items([inner], inner.op != "param")
+                    elif isinstance(inner, Items):
+                        held = inner
+                    else:
+                        held = Items(*self.elements(inner, place, frame))
+                    groups.append(Table({**item.entries, "params": held}, item.more))
+            return Items(groups, more)
+        flat: list[Value] = []
+        for item in items:
+            flat.append(item[1] if isinstance(item, tuple) and len(item) == 2 else item)
+        return Items([Table({"params": Items(flat, more)})], False)
+
+    def optimized(self, optimizer: Obj) -> tuple[list[Node], bool]:
+        """The parameters that an optimizer holds now, and whether these are all."""
+        groups = self.groups(optimizer)
+        found: list[Node] = []
+        complete = not groups.more
+        for group in groups.items:
+            params = group.entries.get("params") if isinstance(group, Table) else None
+            if not isinstance(params, Items):
+                complete = False
+                continue
+            complete = complete and not params.more
+            for param in params.items:
+                if isinstance(param, Node) and param.op == "param":
+                    found.append(param)
+                else:
+                    complete = False
+        return found, complete
+
+    def parser_defaults(self, parser: Any) -> dict[str, Value]:
+        """The table of defaults of an ``ArgumentParser``."""
+        table = parser.attributes.setdefault("defaults", Table({}))
+        entries: dict[str, Value] = table.entries
+        return entries
+
+    def copied(self, value: Value, seen: dict[int, Value]) -> Value:
+        """A deep copy: objects and parameters are new ones."""
+        if id(value) in seen:
+            return seen[id(value)]
+        match value:
+            case Obj():
+                made = self.thing(value.kind, value.args, dict(value.options), value.place)
+                made.cls, made.training, made.copy_of = value.cls, value.training, value
+                seen[id(value)] = made
+                made.attributes = {k: self.copied(v, seen) for k, v in value.attributes.items()}
+                made.own = {k: self.copied(v, seen) for k, v in value.own.items()} if value.own is not None else None
+                return made
+            case Node() if value.op == "param":
+                node = self.node("param", (value,), value.place, shape=value.shape, grad=True, name=value.name)
+                node.trainable = value.trainable
+                seen[id(value)] = node
+                return node
+            case Items():
+                listed = seen[id(value)] = Items([], value.more, value.kind)
+                listed.items = [self.copied(v, seen) for v in value.items]
+                return listed
+            case Table():
+                table = seen[id(value)] = Table({}, value.more)
+                table.entries = {k: self.copied(v, seen) for k, v in value.entries.items()}
+                return table
+            case tuple():
+                return tuple(self.copied(v, seen) for v in value)
+        return value
+
+
+_CONTAINERS = frozenset(["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "DataParallel",
+                         "DistributedDataParallel", "AveragedModel"])  # fmt: skip
+
+
+def _layer_kind(obj: Obj) -> str:
+    """The dotted name of torch's layer that ``obj`` is, or derives from with parameters of its own."""
+    if obj.cls is None:
+        return obj.kind if obj.kind.startswith("torch.nn.") else ""
+    return next((b for b in obj.cls.external() if b.startswith("torch.nn.") and b.rpartition(".")[2] in PARAMETERS), "")
+
+
+def _canonical(full: str) -> str:
+    for long, short in (
+        ("torch.nn.modules.", "torch.nn."), ("np.", "numpy."), ("torch.functional.", "torch."),
+        ("torch.utils.data.dataset.", "torch.utils.data."), ("torch.utils.data.dataloader.", "torch.utils.data."),
+    ):  # fmt: skip
+        if full.startswith(long):
+            full = short + full[len(long) :]
+    if full.startswith("torch.nn.") and full.count(".") == 3 and full.split(".")[2] in _SUBMODULES:
+        full = "torch.nn." + full.rpartition(".")[2]
+    return full
+
+
+_SUBMODULES = frozenset(["linear", "loss", "activation", "conv", "normalization", "batchnorm", "container", "module",
+                         "rnn", "sparse", "transformer", "dropout", "pooling"])  # fmt: skip
+
+
+def _makes_object(asked: Asked) -> bool:
+    """True for a class by its name; also for functions that return a schedule."""
+    name = asked.name.lstrip("_")
+    if SCHEDULER.search(asked.full):
+        return True
+    return name[:1].isupper() and name not in ("FloatTensor", "LongTensor", "Tensor", "BoolTensor", "IntTensor")
+
+
+def is_optimizer(value: Value) -> bool:
+    if not isinstance(value, Obj):
+        return False
+    kinds = [value.kind] if value.cls is None else value.cls.external()
+    return any(
+        (k.startswith(("torch.optim.", "torch_optimizer.", "bitsandbytes.optim.", "lion_pytorch.", "apex.optimizers."))
+         and "lr_scheduler" not in k and "swa_utils" not in k) or k in ("transformers.Adafactor", "transformers.AdamW")
+        for k in kinds
+    )  # fmt: skip
+
+
+def is_scheduler(value: Value) -> bool:
+    if not isinstance(value, Obj):
+        return False
+    kinds = [value.kind] if value.cls is None else value.cls.external()
+    return any(SCHEDULER.search(k) for k in kinds)
+
+
+def kinds(value: Value) -> list[str]:
+    """The kinds of receiver that ``METHODS`` knows ``value`` by, most special first."""
+    match value:
+        case Obj():
+            found = [value.kind]
+            if is_module(value):
+                found.append("module")
+            if is_optimizer(value):
+                found.append("optimizer")
+            if is_scheduler(value):
+                found.append("scheduler")
+            if value.kind.endswith("GradScaler"):
+                found.append("scaler")
+            return found
+        case Node():
+            return ["tensor"]
+        case Items() | tuple():
+            return ["list"] if isinstance(value, Items) else []
+        case Table():
+            return ["dict"]
+        case str():
+            return ["str"]
+        case External() | Class() | Function() | Bound() | Method():
+            return []
+    return []

@@ -1,0 +1,481 @@
+"""Statements of the rehearsal: assignment, branches whose test is known or not, loops, contexts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Literal
+
+from trainwreck.code.rehearsal.domain import (
+    UNKNOWN,
+    Bound,
+    Class,
+    External,
+    Frame,
+    Function,
+    Items,
+    Method,
+    Node,
+    Obj,
+    Place,
+    Table,
+    Turn,
+    Value,
+    candidates,
+)
+from trainwreck.code.rehearsal.state import State
+from trainwreck.code.scopes import FunctionNode, Scope
+
+Signal = Literal["break", "continue", "return", "raise"] | None
+"""How a block ended: None where it ran to its end."""
+EXACT_TURNS = 4
+"""A loop over so few known elements is gone through turn by turn; a longer one for its first turn and any turn."""
+EXACT_ITEMS = 12
+"""The same for the elements of a list that the program writes out (layers, loss terms)."""
+GROUND = (int, float, bool, str)
+
+
+class Statements(State):
+    """Runs blocks. ``value``, ``call`` and ``elements`` come with the expressions."""
+
+    def value(self, node: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def call(self, callee: Value, args: list[Value], options: dict[str, Value], place: Place, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def elements(self, value: Value, place: Place, frame: Frame) -> tuple[list[Value], bool]:
+        raise NotImplementedError
+
+    def truth(self, value: Value) -> bool | None:
+        raise NotImplementedError
+
+    def get_attribute(self, base: Value, name: str, place: Place) -> Value:
+        raise NotImplementedError
+
+    def item(self, base: Value, index: Value, place: Place, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def operated(self, op: ast.operator, one: Value, other: Value, place: Place) -> Value:
+        raise NotImplementedError
+
+    def import_module(self, node: ast.Import | ast.ImportFrom, frame: Frame) -> None:
+        raise NotImplementedError
+
+    def define_class(self, node: ast.ClassDef, frame: Frame) -> None:
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ blocks
+    def block(self, body: Sequence[ast.stmt], frame: Frame) -> Signal:
+        for statement in body:
+            signal = self.statement(statement, frame)
+            if signal is not None:
+                return signal
+        return None
+
+    def statement(self, node: ast.stmt, frame: Frame) -> Signal:
+        self.spend()
+        match node:
+            case ast.Expr():
+                self.value(node.value, frame)
+            case ast.Assign():
+                value = self.value(node.value, frame)
+                for target in node.targets:
+                    self.store(target, value, frame)
+            case ast.AnnAssign():
+                if node.value is not None:
+                    self.store(node.target, self.value(node.value, frame), frame)
+            case ast.AugAssign():
+                self._augment(node, frame)
+            case ast.Return():
+                frame.returned.append(self.value(node.value, frame) if node.value is not None else None)
+                return "return"
+            case ast.If():
+                return self._if(node, frame)
+            case ast.For() | ast.AsyncFor():
+                return self._for(node, frame)
+            case ast.While():
+                return self._while(node, frame)
+            case ast.With() | ast.AsyncWith():
+                return self._with(list(node.items), node, frame)
+            case ast.Try():
+                return self._try(node, frame)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self._define(node, frame)
+            case ast.ClassDef():
+                self.define_class(node, frame)
+            case ast.Import() | ast.ImportFrom():
+                self.import_module(node, frame)
+            case ast.Global() | ast.Nonlocal():
+                frame.outer.update(node.names)
+            case ast.Raise():
+                return "raise"
+            case ast.Break():
+                return "break"
+            case ast.Continue():
+                return "continue"
+            case ast.Assert():
+                self.value(node.test, frame)
+            case ast.Delete():
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        frame.names.pop(target.id, None)
+            case ast.Match():
+                return self._match(node, frame)
+        return None
+
+    # ------------------------------------------------------------------ storing
+    def store(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        match target:
+            case ast.Name():
+                self.holder(target.id, frame).names[target.id] = value
+            case ast.Tuple() | ast.List():
+                self._unpack(target.elts, value, (target, frame.scope), frame)
+            case ast.Attribute():
+                for base in candidates(self.value(target.value, frame)):
+                    self.set_attribute(base, target.attr, value, (target, frame.scope))
+            case ast.Subscript():
+                base = self.value(target.value, frame)
+                index = self.value(target.slice, frame)
+                self._store_item(target, base, index, value, frame)
+            case ast.Starred():
+                self.store(target.value, value, frame)
+
+    def holder(self, name: str, frame: Frame) -> Frame:
+        """The frame that an assignment to ``name`` goes to."""
+        if name in frame.outer:
+            at = frame.parent
+            while at is not None:
+                if name in at.names or at.parent is None:
+                    return at
+                at = at.parent
+        return frame
+
+    def _unpack(self, targets: list[ast.expr], value: Value, place: Place, frame: Frame) -> None:
+        parts, more = self.parts(value, len(targets), place, frame)
+        starred = next((n for n, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
+        if starred is not None:
+            after = len(targets) - starred - 1
+            middle = parts[starred : len(parts) - after] if not more else [UNKNOWN]
+            tail = parts[len(parts) - after :] if after and not more else [UNKNOWN] * after
+            parts = [*parts[:starred], Items(middle, more), *tail]
+        for number, target in enumerate(targets):
+            self.store(target, parts[number] if number < len(parts) else UNKNOWN, frame)
+
+    def parts(self, value: Value, count: int, place: Place, frame: Frame) -> tuple[list[Value], bool]:
+        """The elements of ``value`` when it is unpacked into ``count`` names."""
+        if isinstance(value, tuple):
+            return list(value), False
+        if isinstance(value, Items):
+            if value.more and len(value.items) < count:
+                filler = value.items[-1] if value.items else UNKNOWN
+                return [*value.items, *[filler] * (count - len(value.items))], False
+            return list(value.items), value.more
+        if isinstance(value, Node):
+            known = [v for v in candidates(value) if isinstance(v, tuple | Items)]
+            if value.op == "either" and known:
+                return self.parts(known[0], count, place, frame)
+            return [self.node("part", (value, n), place) for n in range(count)], False
+        found, more = self.elements(value, place, frame)
+        return (found if found else [UNKNOWN] * count), more
+
+    def set_attribute(self, base: Value, name: str, value: Value, place: Place) -> None:
+        if isinstance(base, Node):
+            if name == "requires_grad" and base.op == "param":
+                base.trainable = value if isinstance(value, bool) else None
+                base.writes.append(self.event("requires_grad", base, (value,), None, place))
+            elif name == "data":
+                base.writes.append(self.event("copy_", base, (value,), None, place))
+            elif name == "requires_grad":
+                base.grad = value is True
+            base.attributes[name] = value
+            return
+        attributes = base.names if isinstance(base, Class) else getattr(base, "attributes", None)
+        if not isinstance(attributes, dict):
+            return
+        old = attributes.get(name)
+        if self.maybe > getattr(base, "maybe", 0) and name in attributes and old is not value:
+            value = self.joined(old, value, place)
+        if isinstance(base, Obj):
+            self.event("set", base, (name, value), {"old": old}, place)
+        attributes[name] = value
+
+    def joined(self, one: Value, other: Value, place: Place | None) -> Value:
+        """A value that is either of two."""
+        if same(one, other):
+            return one
+        found: list[Value] = []
+        for value in (*candidates(one), *candidates(other)):
+            if not any(same(value, known) for known in found):
+                found.append(value)
+        return self.node("either", found[:6], place)
+
+    def _store_item(self, target: ast.Subscript, base: Value, index: Value, value: Value, frame: Frame) -> None:
+        place = (target, frame.scope)
+        for one in candidates(base):
+            if isinstance(one, Table):
+                if isinstance(index, GROUND) or index is None:
+                    old = one.entries.get(index)
+                    maybe = self.maybe and index in one.entries
+                    one.entries[index] = self.joined(old, value, place) if maybe else value
+                else:
+                    one.more = True
+                    one.entries[f"?{len(one.entries)}" if len(one.entries) < EXACT_ITEMS else "?"] = value
+            elif isinstance(one, Items):
+                if isinstance(index, int) and -len(one.items) <= index < len(one.items):
+                    one.items[index] = value
+                elif len(one.items) < EXACT_ITEMS:
+                    one.items.append(value)
+            elif isinstance(one, Obj):
+                setter = one.cls.find("__setitem__") if one.cls is not None else None
+                if isinstance(setter, Function):
+                    self.call(Bound(setter, one), [index, value], {}, place, frame)
+                else:
+                    one.attributes[str(index)] = value
+            elif isinstance(one, Node):
+                written = self.node("setitem", (one, value, index), place, shape=one.shape)
+                written.owner, written.name = one.owner, one.name
+                if one.op == "param":
+                    one.writes.append(self.event("setitem", one, (index, value), None, place))
+                else:
+                    self.rebind(target.value, written, frame)
+
+    def rebind(self, node: ast.expr, value: Value, frame: Frame) -> None:
+        """After a change in place: the name or attribute holds the changed value from here on."""
+        match node:
+            case ast.Name() | ast.Attribute():
+                self.store(node, value, frame)
+            case ast.Subscript():
+                base = self.value(node.value, frame)
+                if isinstance(base, Node):
+                    self.rebind(node.value, value, frame)
+                else:
+                    self._store_item(node, base, self.value(node.slice, frame), value, frame)
+
+    def _augment(self, node: ast.AugAssign, frame: Frame) -> None:
+        place = (node, frame.scope)
+        load = ast.copy_location(_loaded(node.target), node.target)
+        old, other = self.value(load, frame), self.value(node.value, frame)
+        if isinstance(old, Items) and isinstance(node.op, ast.Add):
+            found, more = self.elements(other, place, frame)
+            old.items = [*old.items, *found][: EXACT_ITEMS * 2]
+            old.more = old.more or more or bool(self.maybe)
+            return
+        result = self.operated(node.op, old, other, place)
+        if isinstance(result, Node):
+            if isinstance(old, Node) and old.op == "param":
+                old.writes.append(self.event("inplace", old, (result,), None, place))
+                return
+            result.options.setdefault("inplace", True)
+        elif self.turns and isinstance(result, int | float) and not isinstance(node.target, ast.Name):
+            result = self.node("counter", (old, other), place)
+        self.store(node.target, result, frame)
+
+    # ------------------------------------------------------------------ branches
+    def _if(self, node: ast.If, frame: Frame) -> Signal:
+        test = self.value(node.test, frame)
+        known = self.truth(test)
+        if known is not None:
+            return self.block(node.body if known else node.orelse, frame)
+        return self.branches([node.body, node.orelse], frame, (node, frame.scope))
+
+    def branches(self, bodies: list[list[ast.stmt]], frame: Frame, place: Place) -> Signal:
+        """Each of the bodies may run: all do, from the same names, which are joined afterwards."""
+        start = dict(frame.names)
+        ends: list[tuple[dict[str, Value], Signal]] = []
+        with self.perhaps():
+            for body in bodies:
+                frame.names = dict(start)
+                signal = self.block(body, frame)
+                ends.append((frame.names, signal))
+        going = [names for names, signal in ends if signal is None]
+        if not going:
+            signals = [signal for _, signal in ends]
+            frame.names = ends[0][0]
+            # one way out that leads on in the loop is enough to go on
+            for signal in ("continue", "return", "break", "raise"):
+                if signal in signals:
+                    frame.names = next(names for names, s in ends if s == signal)
+                    return signal
+        names = going[0]
+        for other in going[1:]:
+            for name, value in other.items():
+                if name not in names:
+                    names[name] = value
+                elif names[name] is not value:
+                    names[name] = self.joined(names[name], value, place)
+        frame.names = names
+        return None
+
+    def _match(self, node: ast.Match, frame: Frame) -> Signal:
+        subject = self.value(node.subject, frame)
+        bodies = []
+        for case in node.cases:
+            if isinstance(case.pattern, ast.MatchValue) and isinstance(subject, GROUND):
+                if self.value(case.pattern.value, frame) == subject:
+                    return self.block(case.body, frame)
+                continue
+            bodies.append(case.body)
+        return self.branches(bodies, frame, (node, frame.scope)) if bodies else None
+
+    def _try(self, node: ast.Try, frame: Frame) -> Signal:
+        signal = self.block(node.body, frame)
+        if signal == "raise" and node.handlers:
+            signal = None
+        if signal is None:
+            signal = self.block(node.orelse, frame)
+        last = self.block(node.finalbody, frame)
+        return last if last is not None else signal
+
+    # ------------------------------------------------------------------ loops
+    def _for(self, node: ast.For | ast.AsyncFor, frame: Frame) -> Signal:
+        over = self.value(node.iter, frame)
+        place = (node, frame.scope)
+        found, more = self.elements(over, (node.iter, frame.scope), frame)
+        exact = not more and len(found) <= EXACT_ITEMS
+        return self.turned(node, found, exact, over, frame, place)
+
+    def turned(
+        self, node: ast.For | ast.AsyncFor, found: list[Value], exact: bool, over: Value, frame: Frame, place: Place
+    ) -> Signal:
+        before = dict(frame.names)
+        for number, element in enumerate(found):
+            generic = not exact and number > 0
+            if generic:
+                self.widen(before, frame, place)
+            self.store(node.target, element, frame)
+            with self.turn(Turn(node, frame.scope, number, over, generic)):
+                signal = self.block(node.body, frame)
+            if signal == "break":
+                return None
+            if signal in ("return", "raise"):
+                return signal
+            before = dict(frame.names) if not generic else before
+        return self.block(node.orelse, frame)
+
+    def _while(self, node: ast.While, frame: Frame) -> Signal:
+        place = (node, frame.scope)
+        before = dict(frame.names)
+        for number in range(2):
+            if number:
+                self.widen(before, frame, place)
+            test = self.truth(self.value(node.test, frame))
+            if test is False:
+                break
+            with self.turn(Turn(node, frame.scope, number, None, number > 0)):
+                signal = self.block(node.body, frame)
+            if signal == "break":
+                return None
+            if signal in ("return", "raise"):
+                return signal
+        return self.block(node.orelse, frame)
+
+    def widen(self, before: dict[str, Value], frame: Frame, place: Place) -> None:
+        """Numbers, flags and texts that a turn changed may be anything in a later one."""
+        for name, value in frame.names.items():
+            if isinstance(value, GROUND) and name in before and not same(before[name], value):
+                frame.names[name] = self.node("counter", (before[name], value), place)
+
+    # ------------------------------------------------------------------ contexts
+    def _with(self, items: list[ast.withitem], node: ast.With | ast.AsyncWith, frame: Frame) -> Signal:
+        if not items:
+            return self.block(node.body, frame)
+        item, rest = items[0], items[1:]
+        manager = self.value(item.context_expr, frame)
+        place = (item.context_expr, frame.scope)
+        kind = manager.kind if isinstance(manager, Obj) else ""
+        last = kind.rpartition(".")[2]
+        before, grad = self.modes, self.grad_mode
+        entered: Value = manager
+        if isinstance(manager, Obj) and manager.cls is not None:
+            enter = manager.cls.find("__enter__")
+            entered = self.call(Bound(enter, manager), [], {}, place, frame) if isinstance(enter, Function) else manager
+        elif isinstance(manager, Method | Bound | Function):
+            entered = UNKNOWN
+        self.modes = (*before, manager)
+        if last in ("no_grad", "inference_mode"):
+            self.grad_mode = manager.get("mode", 0, True) is False and grad
+        elif last == "enable_grad":
+            self.grad_mode = True
+        elif last == "set_grad_enabled":
+            mode = self.truth(manager.get("mode", 0, True))
+            self.grad_mode = grad if mode is None else mode
+        if item.optional_vars is not None:
+            self.store(item.optional_vars, entered, frame)
+        signal = self._with(rest, node, frame)
+        self.modes, self.grad_mode = before, grad
+        if isinstance(manager, Obj) and manager.cls is not None:
+            leave = manager.cls.find("__exit__")
+            if isinstance(leave, Function):
+                self.call(Bound(leave, manager), [None, None, None], {}, place, frame)
+        return signal
+
+    # ------------------------------------------------------------------ definitions
+    def _define(self, node: FunctionNode, frame: Frame) -> None:
+        made: Value = self.function(node, self.scope_of(node, frame), frame)
+        for decorator in reversed(node.decorator_list):
+            made = self._decorated(decorator, made, frame)
+        self.holder(node.name, frame).names[node.name] = made
+
+    def function(self, node: FunctionNode | ast.Lambda, scope: Scope, frame: Frame) -> Function:
+        defaults: dict[str, Value] = {}
+        args = node.args
+        named = [*args.posonlyargs, *args.args]
+        for arg, default in zip(named[len(named) - len(args.defaults) :], args.defaults, strict=True):
+            defaults[arg.arg] = self.value(default, frame)
+        for arg, kw_default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+            if kw_default is not None:
+                defaults[arg.arg] = self.value(kw_default, frame)
+        return Function(node, scope, frame, defaults=defaults)
+
+    def _decorated(self, decorator: ast.expr, made: Value, frame: Frame) -> Value:
+        written = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = written.attr if isinstance(written, ast.Attribute) else getattr(written, "id", "")
+        if isinstance(made, Function):
+            if name in ("no_grad", "inference_mode"):
+                made.no_grad = True
+                return made
+            kinds = {"staticmethod": "static", "classmethod": "class", "property": "property"}
+            kind = kinds.get(name) or ("property" if name in ("cached_property", "lazy_property") else "")
+            if kind:
+                made.kind = kind
+                return made
+            if name in ("contextmanager", "asynccontextmanager"):
+                made.kind = "context"
+                return made
+            if name == "setter":
+                return made
+        value = self.value(decorator, frame)
+        if isinstance(value, Function | Bound):
+            result = self.call(value, [made], {}, (decorator, frame.scope), frame)
+            return result if isinstance(result, Function | Bound | Class | Obj) else made
+        return made
+
+    def scope_of(self, node: ast.AST, frame: Frame) -> Scope:
+        """The scope of a function or class that is defined in ``frame``."""
+        for child in frame.scope.children:
+            if child.node is node:
+                return child
+        return frame.scope
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    match target:
+        case ast.Name():
+            return ast.Name(target.id, ast.Load())
+        case ast.Attribute():
+            return ast.Attribute(target.value, target.attr, ast.Load())
+        case ast.Subscript():
+            return ast.Subscript(target.value, target.slice, ast.Load())
+    return target
+
+
+def same(one: Value, other: Value) -> bool:
+    """True for the same object, or equal constants of one type."""
+    if one is other:
+        return True
+    if isinstance(one, GROUND) and type(one) is type(other):
+        return bool(one == other)
+    if isinstance(one, External) and isinstance(other, External):
+        return one.dotted == other.dotted
+    return False
