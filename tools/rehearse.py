@@ -44,7 +44,8 @@ def main() -> None:
                     f"{line_of((t.node, t.scope))}:{t.index}{'*' if t.generic else ''}" for t in event.turns
                 )
                 print(
-                    f"{line_of(event.place):5} {event.name:16} {event.subject!r:40} loops {loops or '-'} maybe {event.maybe}"
+                    f"{line_of(event.place):5} {event.name:16} {event.subject!r:40}",
+                    f"loops {loops or '-'} maybe {event.maybe}",
                 )
             shown: set[int] = set()
             for event in run.tape:

@@ -6,23 +6,22 @@ in tables. What remains is a *tape* of what was done in order (``backward``, ``s
 *graph* of every tensor and number with what it was computed from. However a program is written - a method of a trainer,
 a closure, a dict of optimizers, a list of losses - the tape and the graph of one training step look the same.
 
-Loops whose number of turns is not known run twice: the first turn, and any other. Branches whose test is not known run
-all, and what they leave is joined (``either``). What is not understood becomes a value that still knows what it was made
-from; rules must not draw conclusions through it.
+Loops whose number of turns is not known run twice: the first turn, and any other. Branches whose test is not known
+run all, and what they leave is joined (``either``). What is not understood becomes a value that still knows what it
+was made from; rules must not draw conclusions through it.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 from contextlib import suppress
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal import library as _library
-from trainwreck.code.rehearsal.domain import Frame, Function, Node
-from trainwreck.code.rehearsal.library import data, modules, python, training  # noqa: F401  (they fill the tables)
+from trainwreck.code.rehearsal.domain import Function
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.state import Spent
-from trainwreck.code.scopes import FunctionNode, Scope
+from trainwreck.code.scopes import Scope
 
 __all__ = ["Rehearsing", "rehearsals"]
 
@@ -42,6 +41,7 @@ def rehearsals(project: Project) -> list[Rehearsing]:
 
 
 def _all(project: Project) -> list[Rehearsing]:
+    _fill_tables()
     modules = [walked.top for walked in project.walked.values() if _of_interest(walked.top)]
     if not modules:
         return []
@@ -69,6 +69,12 @@ def _all(project: Project) -> list[Rehearsing]:
         executed |= run.executed
         made.append(run)
     return made
+
+
+def _fill_tables() -> None:
+    """The handlers of libraries note themselves when their modules are imported."""
+    for name in ("python", "modules", "training", "data"):
+        importlib.import_module(f"trainwreck.code.rehearsal.library.{name}")
 
 
 def _of_interest(top: Scope) -> bool:
@@ -102,6 +108,3 @@ def _is_script(top: Scope) -> bool:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             return True
     return False
-
-
-_ = (Frame, FunctionNode, Node, _library)

@@ -138,7 +138,8 @@ class Calling(Expressions):
                 return self.library_function(Asked(callee.name, callee.dotted, None, args, options, place, frame, more))
             case Method():
                 asked = Asked(callee.name, "", callee.receiver, args, options, place, frame, more)
-                if isinstance(callee.receiver, Node) and callee.receiver.op == "either":
+                known = candidates(callee.receiver)
+                if len(known) > 1 and not all(isinstance(c, Node) for c in known):
                     return self._each_method(asked)
                 return self.library_method(asked)
             case Obj():
@@ -368,6 +369,8 @@ class Calling(Expressions):
                 known = [c for c in candidates(base) if c is not None]
                 if len(known) > EXACT_TURNS or not known:
                     return UNKNOWN
+                if all(isinstance(c, Node) for c in known):
+                    return self.library_attribute(base, name, place)
                 if any(not isinstance(c, Obj) for c in known) and len(known) > 1:
                     return Method(name, base)
                 return self._joined([self.get_attribute(c, name, place) for c in known], place)

@@ -8,7 +8,9 @@ _PAIR = ("weight", "bias")
 _RECURRENT = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
 PARAMETERS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(
-        ["Linear", "LazyLinear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm", "LazyBatchNorm1d", "LazyBatchNorm2d"],
+        """Linear LazyLinear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d
+        LazyConv1d LazyConv2d BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm LayerNorm GroupNorm
+        LazyBatchNorm1d LazyBatchNorm2d""".split(),
         _PAIR,
     ),
     **dict.fromkeys(("Embedding", "EmbeddingBag", "RMSNorm", "PReLU"), ("weight",)),
@@ -16,11 +18,19 @@ PARAMETERS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(("LSTMCell", "GRUCell", "RNNCell"), ("weight_ih", "weight_hh", "bias_ih", "bias_hh")),
     "MultiheadAttention": ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"),
     **dict.fromkeys(
-        ("TransformerEncoderLayer", "TransformerDecoderLayer", "TransformerEncoder", "TransformerDecoder", "Transformer"),
+        """TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder
+        Transformer""".split(),
         ("self_attn.in_proj_weight", "linear1.weight", "linear2.weight", "norm1.weight"),
     ),
     **dict.fromkeys(
-        ["ReLU", "ReLU6", "GELU", "SiLU", "ELU", "SELU", "CELU", "Mish", "Tanh", "Sigmoid", "Softmax", "LogSoftmax", "Softplus", "Hardtanh", "Hardswish", "LeakyReLU", "Hardsigmoid", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "Identity", "Softsign", "LogSigmoid", "Flatten", "Unflatten", "MaxPool1d", "MaxPool2d", "MaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d", "PixelShuffle", "ZeroPad2d", "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad2d", "ConstantPad1d", "InstanceNorm1d", "InstanceNorm2d", "CosineSimilarity", "CrossEntropyLoss", "NLLLoss", "BCELoss", "BCEWithLogitsLoss", "MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "KLDivLoss", "GaussianNLLLoss", "PoissonNLLLoss", "CTCLoss", "TripletMarginLoss", "MarginRankingLoss", "CosineEmbeddingLoss", "Threshold", "GLU", "Softmin", "Module"],
+        """ReLU ReLU6 GELU SiLU ELU SELU CELU Mish Tanh Sigmoid Softmax LogSoftmax Softplus Hardtanh Hardswish
+        LeakyReLU Hardsigmoid Dropout Dropout1d Dropout2d Dropout3d AlphaDropout Identity Softsign LogSigmoid
+        Flatten Unflatten MaxPool1d MaxPool2d MaxPool3d AvgPool1d AvgPool2d AvgPool3d AdaptiveAvgPool1d
+        AdaptiveAvgPool2d AdaptiveMaxPool1d AdaptiveMaxPool2d Upsample UpsamplingNearest2d UpsamplingBilinear2d
+        PixelShuffle ZeroPad2d ReflectionPad1d ReflectionPad2d ReplicationPad2d ConstantPad1d InstanceNorm1d
+        InstanceNorm2d CosineSimilarity CrossEntropyLoss NLLLoss BCELoss BCEWithLogitsLoss MSELoss L1Loss
+        SmoothL1Loss HuberLoss KLDivLoss GaussianNLLLoss PoissonNLLLoss CTCLoss TripletMarginLoss
+        MarginRankingLoss CosineEmbeddingLoss Threshold GLU Softmin Module""".split(),
         (),
     ),
 }  # fmt: skip

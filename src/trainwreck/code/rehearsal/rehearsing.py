@@ -105,9 +105,8 @@ class Rehearsing(Calling):
             self.event(asked.name, receiver, asked.args, asked.options, asked.place, result=made)
             return made
         if isinstance(receiver, Node):
-            if asked.name in ("detach", "detach_", "clone", "requires_grad_") and receiver.op == "param":
-                if asked.name == "requires_grad_":
-                    return self._param_requires_grad(receiver, asked)
+            if asked.name == "requires_grad_" and receiver.op == "param":
+                return self._param_requires_grad(receiver, asked)
             if asked.name == "requires_grad_" and not receiver.grad and asked.get("requires_grad", 0, True) is True:
                 return self.leaf(receiver, asked)
             name = asked.name.rstrip("_") if asked.name.endswith("_") and asked.name != "requires_grad_" else asked.name
@@ -169,15 +168,14 @@ class Rehearsing(Calling):
         if isinstance(base, Obj):
             if (is_module(base) and base.cls is None) or (base.cls is not None and is_module(base)):
                 if name == "training":
-                    node = self.node("attribute", (base,), place, name=name)
-                    return base.training if isinstance(base.training, bool) and not self.turns else node
+                    known = base.training
+                    return known if known is not None else self.node("attribute", (base,), place, name=name)
                 own = self.own_parameters(base)
                 if name in own:
                     return own[name]
                 inner = base.attributes.get("module")
-                if isinstance(inner, Obj) and name not in ("parameters", "state_dict", "train", "eval"):
-                    if name in inner.attributes:
-                        return inner.attributes[name]
+                if isinstance(inner, Obj) and name in inner.attributes:
+                    return inner.attributes[name]
             if is_optimizer(base) and name == "param_groups":
                 return self.groups(base)
             if name in ("dataset", "batch_size", "sampler") and base.get(name) is not None:

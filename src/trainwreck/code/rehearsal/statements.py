@@ -350,7 +350,6 @@ class Statements(State):
                 return None
             if signal in ("return", "raise"):
                 return signal
-            before = dict(frame.names) if not generic else before
         return self.block(node.orelse, frame)
 
     def _while(self, node: ast.While, frame: Frame) -> Signal:

@@ -67,8 +67,8 @@ def _zip(run: Rehearsing, asked: Asked) -> Value:
 
 
 @function("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset", "builtins.sorted",
-          "builtins.reversed", "collections.deque", "itertools.cycle", "itertools.islice", "itertools.chain.from_iterable",
-          "builtins.iter")  # fmt: skip
+          "builtins.reversed", "collections.deque", "itertools.cycle", "itertools.islice",
+          "itertools.chain.from_iterable", "builtins.iter")  # fmt: skip
 def _listed(run: Rehearsing, asked: Asked) -> Value:
     if not asked.args:
         return () if asked.name == "tuple" else Items([])
@@ -344,7 +344,7 @@ def _partial(run: Rehearsing, asked: Asked) -> Value:
 
 
 @function("functools.wraps", "functools.lru_cache", "functools.cache", "torch.compile", "torch.jit.script",
-          "torch.jit.ignore", "torch.compiler.disable", "atexit.register", "torch.utils.checkpoint.set_checkpoint_early_stop")  # fmt: skip
+          "torch.jit.ignore", "torch.compiler.disable", "atexit.register")  # fmt: skip
 def _through(run: Rehearsing, asked: Asked) -> Value:
     return asked.args[0] if asked.args and isinstance(asked.args[0], Obj | Function | Bound | Class) else UNKNOWN
 
@@ -505,12 +505,12 @@ def _dict_copy(run: Rehearsing, asked: Asked) -> Value:
 @method("str", "format", "join", "split", "lower", "upper", "strip", "startswith", "endswith", "replace", "encode")
 def _text(run: Rehearsing, asked: Asked) -> Value:
     text, args = asked.receiver, asked.args
-    if asked.name in ("lower", "upper", "strip", "startswith", "endswith", "replace"):
-        if len(text) < 10_000 and all(isinstance(a, str) or isinstance(a, tuple) for a in args) and not asked.options:
-            try:
-                return getattr(text, asked.name)(*args)
-            except (TypeError, ValueError):
-                return UNKNOWN
+    plain = len(text) < 10_000 and all(isinstance(a, str | tuple) for a in args) and not asked.options
+    if asked.name in ("lower", "upper", "strip", "startswith", "endswith", "replace") and plain:
+        try:
+            return getattr(text, asked.name)(*args)
+        except (TypeError, ValueError):
+            return UNKNOWN
     if asked.name == "split" and not asked.options and all(isinstance(a, str) and a for a in args):
         return Items(text.split(*args)[:EXACT_ITEMS])
     return run.node(asked.name, asked.given, asked.place)
