@@ -241,9 +241,12 @@ class Calling(Expressions):
         return self._joined(found, place or (function.node, function.scope))
 
     def _context(self, function: Function, inner: Frame, place: Place | None) -> Value:
-        """A generator used as a context: what stands before the yield happens now; the rest is dropped."""
+        """A generator used as a context: the body of the ``with`` runs at its yield."""
         inner.yielded = []
         assert isinstance(function.node, FunctionNode)
+        waiting, self.inside = self.inside, None
+        if waiting is not None and place is not None and place[0] is waiting[0]:
+            inner.on_yield = waiting[1]
         self.block(function.node.body, inner)
         value = inner.yielded[0] if inner.yielded else None
         return value if isinstance(value, Obj) else self.thing("contextlib.context", (value,), {}, place)

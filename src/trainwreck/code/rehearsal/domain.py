@@ -47,6 +47,8 @@ class Node:
     grad: bool = False
     full: str = ""
     shape: Shape = ANY
+    shapes: tuple[Shape, ...] = ()
+    """Of a value that is a tuple (``chunk``, ``max`` along an axis): the shapes of its parts."""
     serial: int = 0
     owner: Obj | None = None
     """Of a parameter: the module that holds it; of a layer's output: the layer; of a batch: the loader."""
@@ -210,6 +212,10 @@ class Items:
     items: list[Value]
     more: bool = False
     kind: str = "list"
+    place: Place | None = None
+    """Where it was written out or gathered."""
+    length: int | None = None
+    """How many elements there are where not all are in ``items`` (a long ``range``); None where it isn't known."""
 
 
 @dataclass(eq=False, slots=True)

@@ -23,7 +23,7 @@ from trainwreck.code.rehearsal.domain import (
     Value,
     candidates,
 )
-from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND, Statements
+from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND, Statements, room
 
 OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
@@ -154,7 +154,7 @@ class Expressions(Statements):
                 return Items(found, True) if more else tuple(found)
             case ast.List() | ast.Set():
                 found, more = self.spread(node.elts, frame)
-                return Items(found, more)
+                return Items(found, more, "list", (node, frame.scope))
             case ast.Dict():
                 return self._dict(node, frame)
             case ast.UnaryOp():
@@ -174,7 +174,7 @@ class Expressions(Statements):
                 return self.function(node, frame.scope, frame)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 found, more = self._comprehended(node.elt, node.generators, frame)
-                return Items([v for (v,) in found], more)
+                return Items([v for (v,) in found], more, "list", (node, frame.scope))
             case ast.DictComp():
                 pairs, more = self._comprehended((node.key, node.value), node.generators, frame)
                 return Table({k if isinstance(k, GROUND) else f"?{n}": v for n, (k, v) in enumerate(pairs)}, more)
@@ -276,7 +276,9 @@ class Expressions(Statements):
             if isinstance(one, tuple) and isinstance(other, tuple):
                 return (*one, *other)
             parts = [*self.list_of(one), *self.list_of(other)]
-            return Items(parts[: EXACT_ITEMS * 2], getattr(one, "more", False) or getattr(other, "more", False))
+            return Items(
+                parts[: room(parts)], getattr(one, "more", False) or getattr(other, "more", False), "list", place
+            )
         if isinstance(op, ast.Mult) and isinstance(one, tuple | Items) and isinstance(other, int | Node):
             count = other if isinstance(other, int) else 1
             parts = self.list_of(one) * max(0, min(count, EXACT_ITEMS))
@@ -471,7 +473,7 @@ class Expressions(Statements):
         def run(rest: list[ast.comprehension]) -> None:
             nonlocal more
             if not rest:
-                if len(found) < EXACT_ITEMS * 2:
+                if len(found) < (room(found[-1]) if found else 1):
                     parts = wanted if isinstance(wanted, tuple) else (wanted,)
                     found.append(tuple(self.value(p, inner) for p in parts))
                 else:

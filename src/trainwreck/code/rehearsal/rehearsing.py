@@ -101,7 +101,7 @@ class Rehearsing(Calling):
                 if found is not NOTHING:
                     return found
         if isinstance(receiver, Obj):
-            made = self.node(asked.name, asked.given, asked.place, owner=receiver)
+            made = self.node(asked.name, asked.given, asked.place, dict(asked.options), owner=receiver)
             self.event(asked.name, receiver, asked.args, asked.options, asked.place, result=made)
             return made
         if isinstance(receiver, Node):
@@ -151,8 +151,7 @@ class Rehearsing(Calling):
         params = list(self.own_parameters(obj).values())
         options = {**obj.options, **asked.options}
         op = OPERATIONS.get(last, last.lower())
-        made = self.node(op, [*asked.args, *params], asked.place, options, full=kind, owner=obj)
-        made.name = obj.kind
+        made = self.node(op, [*asked.args, *params], asked.place, options, full=kind, owner=obj, name=obj.kind)
         if made.op not in OPERATIONS.values():
             state = {"training": obj.training, "grad": self.grad_mode}
             self.event("forward", obj, asked.args, asked.options, asked.place, result=made, state=state)
@@ -199,13 +198,20 @@ class Rehearsing(Calling):
                 return self.node("grad", (base,), place, grad=False)
             if name == "requires_grad":
                 return base.trainable if base.op == "param" and base.trainable is not None else UNKNOWN
-            if name == "shape" and not base.shape.open and all(d is not None for d in base.shape.dims):
-                return tuple(base.shape.dims)
+            if name == "shape" and not base.shape.open:
+                return self.sizes(base, place)
+            if name in ("values", "indices") and base.shapes:
+                return self.node("part", (base, 0 if name == "values" else 1), place, name=name)
             if name in ("shape", "device", "dtype", "ndim"):
                 return self.node("attribute", (base,), place, grad=False, name=name)
             if base.unknown:
                 return Method(name, base)
         return Method(name, base)
+
+    def sizes(self, base: Node, place: Place) -> tuple[Value, ...]:
+        """The size of each axis; those that are not known are values of their own."""
+        dims = base.shape.dims
+        return tuple(self.node("size", (base, at), place) if d is None else d for at, d in enumerate(dims))
 
     def object_item(self, base: Obj, index: Value, place: Place, frame: Frame) -> Value:
         if base.kind.startswith("torch.nn.") or "." not in base.kind:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Turn, Value
+from trainwreck.code.rehearsal.shaping import shape_of
 from trainwreck.code.shapes.domain import ANY, Shape
 
 MAX_STEPS = 60_000
 """Expressions that are evaluated for one entry: about 0.3 s. A script of 300 lines takes about 5,000."""
 MAX_TAPE = 8_000
+MAX_PARAMETERS = 400
+"""Parameters of a model that are gone through one by one, and kept in lists."""
 MAX_DEPTH = 40
 """Calls within calls; a program that nests deeper recurses."""
 
@@ -98,6 +101,8 @@ class State:
         self.grad_mode = True
         self.modes: tuple[Value, ...] = ()
         """Context managers that are entered, innermost last."""
+        self.inside: tuple[ast.AST, Callable[[Value], None]] | None = None
+        """The expression of a ``with`` that is evaluated, and what runs its body: at the yield of its generator."""
         self.executed: set[int] = set()
         """``id`` of the nodes of functions that ran."""
 
@@ -135,12 +140,15 @@ class State:
             grad,
             full,
             shape,
+            (),
             self.tick(),
             owner,
             name,
             turns=self.turns,
             maybe=self.maybe,
         )
+        if shape is ANY:
+            made.shape, made.shapes = shape_of(made)
         self.nodes.append(made)
         return made
 

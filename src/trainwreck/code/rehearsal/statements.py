@@ -23,7 +23,7 @@ from trainwreck.code.rehearsal.domain import (
     Value,
     candidates,
 )
-from trainwreck.code.rehearsal.state import State
+from trainwreck.code.rehearsal.state import MAX_PARAMETERS, State
 from trainwreck.code.scopes import FunctionNode, Scope
 
 Signal = Literal["break", "continue", "return", "raise"] | None
@@ -33,6 +33,15 @@ EXACT_TURNS = 4
 EXACT_ITEMS = 12
 """The same for the elements of a list that the program writes out (layers, loss terms)."""
 GROUND = (int, float, bool, str)
+
+
+def room(values: Sequence[Value]) -> int:
+    """How many elements a list keeps: parameters (with their names) and groups of them are all kept."""
+    for value in values:
+        parts = value if isinstance(value, tuple) else (value,)
+        if any((isinstance(p, Node) and p.op == "param") or isinstance(p, Table) for p in parts):
+            return MAX_PARAMETERS
+    return EXACT_ITEMS * 2
 
 
 class Statements(State):
@@ -184,6 +193,12 @@ class Statements(State):
             if name == "requires_grad" and base.op == "param":
                 base.trainable = value if isinstance(value, bool) else None
                 base.writes.append(self.event("requires_grad", base, (value,), None, place))
+            elif name == "grad":
+                zero = value is None or (isinstance(value, Node) and value.op in ("zeros_like", "zeros", "zero"))
+                done, state = ("zero_grad", {"held": [base], "complete": True}) if zero else ("set_grad", None)
+                self.event(done, base, (value,), None, place, state=state)
+                base.attributes.pop("grad", None)
+                return
             elif name == "data":
                 base.writes.append(self.event("copy_", base, (value,), None, place))
             elif name == "requires_grad":
@@ -258,7 +273,7 @@ class Statements(State):
         old, other = self.value(load, frame), self.value(node.value, frame)
         if isinstance(old, Items) and isinstance(node.op, ast.Add):
             found, more = self.elements(other, place, frame)
-            old.items = [*old.items, *found][: EXACT_ITEMS * 2]
+            old.items = [*old.items, *found][: room(found)]
             old.more = old.more or more or bool(self.maybe)
             return
         result = self.operated(node.op, old, other, place)
@@ -332,7 +347,7 @@ class Statements(State):
         over = self.value(node.iter, frame)
         place = (node, frame.scope)
         found, more = self.elements(over, (node.iter, frame.scope), frame)
-        exact = not more and len(found) <= EXACT_ITEMS
+        exact = not more and (len(found) <= EXACT_ITEMS or room(found[:1]) == MAX_PARAMETERS)
         return self.turned(node, found, exact, over, frame, place)
 
     def turned(
@@ -380,8 +395,23 @@ class Statements(State):
         if not items:
             return self.block(node.body, frame)
         item, rest = items[0], items[1:]
-        manager = self.value(item.context_expr, frame)
         place = (item.context_expr, frame.scope)
+        ended: list[Signal] = []
+
+        def inside(value: Value) -> None:
+            """The body, where a generator of the program that is used as a context yields."""
+            waiting, modes, stack = self.inside, self.modes, self.stack
+            self.inside, self.stack = None, outside
+            if item.optional_vars is not None:
+                self.store(item.optional_vars, value, frame)
+            ended.append(self._with(rest, node, frame))
+            self.inside, self.modes, self.stack = waiting, modes, stack
+
+        before_inside, self.inside, outside = self.inside, (item.context_expr, inside), self.stack
+        manager = self.value(item.context_expr, frame)
+        self.inside = before_inside
+        if ended:
+            return ended[-1]
         kind = manager.kind if isinstance(manager, Obj) else ""
         last = kind.rpartition(".")[2]
         before, grad = self.modes, self.grad_mode

@@ -101,7 +101,9 @@ def _load(run: Rehearsing, asked: Asked) -> Value:
 
 @method("module", "zero_grad")
 def _zero_grad(run: Rehearsing, asked: Asked) -> Value:
-    run.event("zero_grad", asked.receiver, asked.args, asked.options, asked.place)
+    held, complete = run.parameters(asked.receiver)
+    state = {"held": held, "complete": complete}
+    run.event("zero_grad", asked.receiver, asked.args, asked.options, asked.place, state=state)
     return None
 
 

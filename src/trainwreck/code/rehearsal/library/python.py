@@ -23,9 +23,23 @@ from trainwreck.code.rehearsal.domain import (
 )
 from trainwreck.code.rehearsal.library import NOTHING, function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
-from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND
+from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND, room
 
 NUMBERS = (int, float, bool)
+
+
+def length_of(run: Rehearsing, value: Value) -> int | None:
+    """How many elements ``value`` has; None where it isn't known."""
+    if isinstance(value, tuple):
+        return len(value)
+    if isinstance(value, Items):
+        return len(value.items) if not value.more else value.length
+    if isinstance(value, Table):
+        return len(value.entries) if not value.more else None
+    if isinstance(value, Obj) and "batches" in value.attributes:
+        known = value.attributes["batches"]
+        return known if isinstance(known, int) else None
+    return None
 
 
 @function("builtins.range")
@@ -37,7 +51,8 @@ def _range(run: Rehearsing, asked: Asked) -> Value:
             return UNKNOWN
         if len(numbers) <= EXACT_TURNS:
             return Items(list(numbers), False, "range")
-        return Items([numbers[0], run.node("counter", tuple(asked.args), asked.place)], True, "range")
+        any_turn = run.node("counter", tuple(asked.args), asked.place)
+        return Items([numbers[0], any_turn], True, "range", asked.place, len(numbers))
     first = asked.args[0] if len(asked.args) > 1 and isinstance(asked.args[0], int) else 0
     return Items([first, run.node("counter", tuple(asked.args), asked.place)], True, "range")
 
@@ -50,7 +65,7 @@ def _enumerate(run: Rehearsing, asked: Asked) -> Value:
     for place, value in enumerate(found):
         known = isinstance(start, int) and (not more or place == 0)
         numbered.append((start + place if known else run.node("counter", (), asked.place), value))
-    return Items(numbered, more, "iterator")
+    return Items(numbered, more, "iterator", length=length_of(run, asked.get("iterable", 0)))
 
 
 @function("builtins.zip", "itertools.zip_longest")
@@ -87,7 +102,7 @@ def _listed(run: Rehearsing, asked: Asked) -> Value:
         found = sorted(found)
     if asked.name == "tuple" and not more:
         return tuple(found)
-    return Items(list(found), more)
+    return Items(list(found), more, length=length_of(run, given))
 
 
 @function("itertools.chain")
@@ -419,7 +434,7 @@ def _append(run: Rehearsing, asked: Asked) -> Value:
     items: Items = asked.receiver
     run.event(asked.name, items, asked.args, {}, asked.place)
     if asked.args:
-        if len(items.items) < EXACT_ITEMS * 2:
+        if len(items.items) < room(asked.args[-1:]):
             items.items.append(asked.args[-1])
         else:
             items.more = True
@@ -433,7 +448,7 @@ def _extend(run: Rehearsing, asked: Asked) -> Value:
     items: Items = asked.receiver
     found, more = run.elements(asked.args[0] if asked.args else UNKNOWN, asked.place, asked.frame)
     run.event(asked.name, items, asked.args, {}, asked.place)
-    items.items = [*items.items, *found][: EXACT_ITEMS * 3]
+    items.items = [*items.items, *found][: max(room(found), EXACT_ITEMS * 3)]
     items.more = items.more or more or bool(run.maybe)
     return None
 

@@ -6,7 +6,7 @@ from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import UNKNOWN, Items, Node, Obj, Table, Value
 from trainwreck.code.rehearsal.graph import reached
 from trainwreck.code.rehearsal.library import function, method
-from trainwreck.code.rehearsal.rehearsing import Rehearsing
+from trainwreck.code.rehearsal.rehearsing import Rehearsing, is_optimizer
 
 
 @method("tensor", "backward")
@@ -42,8 +42,16 @@ def _optimizer(run: Rehearsing, asked: Asked) -> Value:
     result: Value = None
     if asked.name == "step" and closure is not None:
         result = run.call(closure, [], {}, asked.place, asked.frame)
-    run.event(asked.name, asked.receiver, asked.args, asked.options, asked.place)
+    run.event(asked.name, asked.receiver, asked.args, asked.options, asked.place, state=_held(run, asked.receiver))
     return result
+
+
+def _held(run: Rehearsing, optimizer: Value) -> dict[str, Value]:
+    """What an optimizer holds now: ``held`` (parameters) and ``complete`` (these are all)."""
+    if not is_optimizer(optimizer):
+        return {}
+    held, complete = run.optimized(optimizer)
+    return {"held": held, "complete": complete}
 
 
 @method("optimizer", "add_param_group")
@@ -84,7 +92,7 @@ def _scale(run: Rehearsing, asked: Asked) -> Value:
 def _scaler_step(run: Rehearsing, asked: Asked) -> Value:
     optimizer = asked.get("optimizer", 0)
     run.event("scaler_step", asked.receiver, asked.args, asked.options, asked.place)
-    run.event("step", optimizer, (), {}, asked.place)
+    run.event("step", optimizer, (), {}, asked.place, state={**_held(run, optimizer), "scaler": asked.receiver})
     return None
 
 
