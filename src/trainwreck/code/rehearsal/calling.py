@@ -86,7 +86,7 @@ class Calling(Expressions):
         place = (node, frame.scope)
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             return self._super(node, frame)
-        callee = self.value(node.func, frame)
+        callee = self._callee(node.func, frame)
         args, more = self.spread(node.args, frame)
         options: dict[str, Value] = {}
         for keyword in node.keywords:
@@ -110,6 +110,13 @@ class Calling(Expressions):
             if isinstance(receiver, Node) and receiver.op != "param" and result is not receiver:
                 self.rebind(node.func.value, result, frame)
         return result
+
+    def _callee(self, node: ast.expr, frame: Frame) -> Value:
+        """What is called: a method stays one."""
+        if not isinstance(node, ast.Attribute):
+            return self.value(node, frame)
+        self.spend()
+        return self.get_attribute(self.value(node.value, frame), node.attr, (node, frame.scope))
 
     def call(
         self,

@@ -140,7 +140,8 @@ class Expressions(Statements):
             case ast.Name():
                 return self.lookup(node.id, frame)
             case ast.Attribute():
-                return self.get_attribute(self.value(node.value, frame), node.attr, (node, frame.scope))
+                found = self.get_attribute(self.value(node.value, frame), node.attr, (node, frame.scope))
+                return self.unnamed(found, (node, frame.scope))
             case ast.Call():
                 return self.called(node, frame)
             case ast.BinOp():
@@ -194,6 +195,15 @@ class Expressions(Statements):
             case ast.FormattedValue():
                 self.value(node.value, frame)
         return UNKNOWN
+
+    def unnamed(self, value: Value, place: Place) -> Value:
+        """An attribute that is used as a value: what is no method that is known is a value of its own."""
+        if not isinstance(value, Method):
+            return value
+        receiver, name = value.receiver, value.name
+        if isinstance(receiver, Node) and receiver.op != "param" and name not in ("backward", "item", "detach"):
+            return self.node("attribute", (receiver,), place, name=name)
+        return value
 
     def spread(self, nodes: list[ast.expr], frame: Frame) -> tuple[list[Value], bool]:
         found: list[Value] = []

@@ -228,9 +228,10 @@ def _number(run: Rehearsing, asked: Asked) -> Value:
 
             for item in items if len(args) > 1 else items[1:]:
                 total = run.operated(ast.Add(), total, item, asked.place)
-            return total if not (more and isinstance(total, NUMBERS)) else run.node("sum", (total,), asked.place)
+            some = more and isinstance(total, NUMBERS)
+            return run.node("sum", (total,), asked.place, full=asked.full) if some else total
         if more or not all(isinstance(i, GROUND) for i in items):
-            return run.node(asked.name, items, asked.place)
+            return run.node(asked.name, items, asked.place, full=asked.full)
         args = items
     if asked.name == "bool":
         known = run.truth(args[0])
@@ -253,7 +254,7 @@ def _number(run: Rehearsing, asked: Asked) -> Value:
         return found if isinstance(found, GROUND) else UNKNOWN
     if asked.name == "float" and len(args) == 1 and isinstance(args[0], str):
         return UNKNOWN
-    return run.node(asked.name, args, asked.place)
+    return run.node(asked.name, args, asked.place, full=asked.full)
 
 
 @function("math.*")

@@ -1,0 +1,158 @@
+"""Shapes of parts: indices, elements of tuples, squeezed axes, norms, tensors made from nested lists."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainwreck.code.calls import Call
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
+from trainwreck.code.shapes.domain import ANY, Dim, Shape, broadcast
+
+HERE: Call = Call(ast.Call(ast.Name("", ast.Load()), [], []), None)  # type: ignore[arg-type]
+"""Stands for a place that is no call."""
+MASKS = frozenset("eq ne lt le gt ge and or xor invert bool not isfinite isnan".split())
+"""What gives a mask: used as an index, it takes all its axes away and adds one."""
+
+
+def flat_number(node: Node) -> bool:
+    """True for a single number that the program computes."""
+    return not node.shape.open and not node.shape.dims
+
+
+def literal(value: Value) -> Shape:
+    """The shape of a tensor made from a nested list, a number or an array."""
+    match value:
+        case Node():
+            return value.shape
+        case bool() | int() | float():
+            return Shape(())
+        case tuple() | Items():
+            items = list(value) if isinstance(value, tuple) else value.items
+            count = None if isinstance(value, Items) and value.more else len(items)
+            inner = literal(items[0]) if items else ANY
+            return ANY if inner.open else Shape((count, *inner.dims))
+    return ANY
+
+
+def taken(inputs: Sequence[Value]) -> Shape:
+    """The n-th of the values that another one is unpacked into."""
+    value, place = inputs[0], inputs[1]
+    if not isinstance(value, Node) or not isinstance(place, int):
+        return ANY
+    if value.shapes:
+        return value.shapes[place] if place < len(value.shapes) else ANY
+    if value.op == "attribute" and value.name == "shape":
+        return Shape(())
+    return Shape(value.shape.dims[1:], False, value.shape.by) if value.shape.dims and not value.shape.open else ANY
+
+
+def squeezed(shape: Shape) -> Shape:
+    """``squeeze()`` without an axis; a batch is taken to have more than one sample."""
+    if shape.open or None in shape.dims[1:]:
+        return ANY
+    return Shape(tuple(d for d in shape.dims if d != 1), False, shape.by)
+
+
+def normed(node: Node, shape: Shape, args: Sequence[Value]) -> Shape:
+    """Norms and similarities along an axis, distances of all pairs, diagonals."""
+    op = node.op
+    other = args[0].shape if args and isinstance(args[0], Node) else None
+    if op in ("outer", "cdist"):
+        return ANY if other is None else Shape((*shape.dims[:-1], other.dim(-1 if op == "outer" else -2)), shape.open)
+    if op == "diagonal":
+        return Shape((None,)) if len(shape.dims) == 2 and not shape.open else ANY
+    along = node.options.get("dim", node.options.get("axis"))
+    if op in ("cosine_similarity", "pairwise_distance"):
+        if other is None:
+            return ANY
+        shape, wrong = broadcast(shape, other)
+        default = 1 if op == "cosine_similarity" else -1
+        given = args[1] if len(args) > 1 and op == "cosine_similarity" else default
+        along = given if along is None else along
+        if wrong is not None:
+            return ANY
+    elif along is None:
+        along = args[1] if len(args) > 1 else None
+    if along is None:
+        return Shape((), False, shape.by)
+    axes = list(along) if isinstance(along, tuple) else along.items if isinstance(along, Items) else [along]
+    places = [shape.axis(a) if isinstance(a, int) else None for a in axes]
+    kept = node.options.get("keepdim", node.options.get("keepdims", args[2] if len(args) > 2 else False))
+    if any(p is None for p in places) or not isinstance(kept, bool):
+        return ANY
+    dims = [1 if i in places else d for i, d in enumerate(shape.dims) if kept or i not in places]
+    return Shape(tuple(dims), shape.open, shape.by)
+
+
+def indexed(shape: Shape, index: Value) -> Value:
+    """``x[i]``, ``x[:, 0]``, ``x[..., None]``, ``x[rows]``, ``x[mask]``."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if len(parts) == 1 and isinstance(parts[0], str):
+        return ANY
+    if Ellipsis in parts:
+        at = parts.index(Ellipsis)
+        wanted = sum(p is not None for p in parts) - 1
+        if at != 0:
+            if shape.open or wanted > len(shape.dims):
+                return ANY
+            filler = [Obj("builtins.slice", args=(None, None, None))] * (len(shape.dims) - wanted)
+            parts = [*parts[:at], *filler, *parts[at + 1 :]]
+        else:
+            cut = len(shape.dims) - wanted
+            if cut < 0:
+                return ANY
+            tail = _axes(shape.dims[cut:], parts[1:])
+            return ANY if tail is None else Shape((*shape.dims[:cut], *tail), shape.open, shape.by)
+    if shape.open:
+        return ANY
+    dims = _axes(shape.dims, parts)
+    return ANY if dims is None else Shape(dims, False, shape.by)
+
+
+def _axes(dims: tuple[Dim, ...], parts: Sequence[Value]) -> tuple[Dim, ...] | None:
+    found: list[Dim] = []
+    place, lookups = 0, 0
+    for part in parts:
+        if part is None:
+            found.append(1)
+            continue
+        if place >= len(dims):
+            return None
+        if isinstance(part, Obj) and part.kind == "builtins.slice":
+            found.append(_sliced(dims[place], part.args))
+        elif isinstance(part, Node):
+            if part.shape.open:
+                return None
+            count = len(part.shape.dims)
+            if part.op in MASKS:
+                found.append(None)
+                place += max(count, 1)
+                continue
+            if count:
+                lookups += 1
+                if lookups == 1:
+                    found += part.shape.dims if None not in part.shape.dims else [None] * count
+                elif count > 1:
+                    return None
+        elif isinstance(part, Items | tuple):
+            lookups += 1
+            if lookups > 1:
+                return None
+            found.append(None)
+        elif not isinstance(part, int):
+            return None
+        place += 1
+    return (*found, *dims[place:])
+
+
+def _sliced(dim: Dim, ends: Sequence[Value]) -> Dim:
+    whole = all(p is None or (isinstance(p, int) and not isinstance(p, bool)) for p in ends)
+    if dim is None and whole and ends[0] is None and isinstance(ends[1], int) and ends[1] == 1 and ends[2] is None:
+        return 1
+    if dim is None or not whole or ends[2] == 0:
+        start, stop = ends[0], ends[1]
+        if isinstance(start, Node) and isinstance(stop, Node) and stop.op == "add" and start in stop.inputs[:1]:
+            return stop.inputs[1] if isinstance(stop.inputs[1], int) else None
+        return None
+    return len(range(*slice(*ends).indices(dim)))

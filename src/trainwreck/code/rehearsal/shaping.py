@@ -1,0 +1,286 @@
+"""Shapes of the values of a rehearsal: what layers, functions and operators make of the shapes given to them.
+
+The tables are those of ``code.shapes``, asked in the terms of the rehearsal. What is not known is ``ANY``.
+The first axis of a batch has no known size, and is not 1.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from trainwreck.code.calls import Call
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value, candidates
+from trainwreck.code.rehearsal.reshaping import HERE, flat_number, indexed, literal, normed, squeezed, taken
+from trainwreck.code.shapes import domain as known
+from trainwreck.code.shapes.asked import Asked
+from trainwreck.code.shapes.domain import ANY, Clash, Shape
+from trainwreck.code.shapes.functions import BINARY, KEEPS, computed
+from trainwreck.code.shapes.joins import CREATES, created, multiplied, stacked
+from trainwreck.code.shapes.layers import applied
+from trainwreck.code.shapes.patterns import matched
+
+SCALAR = Shape(())
+NUMBERS = frozenset("size len numel nelement dim item counter index clip_grad_norm_ option".split())
+OPERATORS = frozenset(
+    """add sub mul div pow mod floor_divide eq ne lt le gt ge and or xor true_divide subtract multiply divide
+    logical_and logical_or logaddexp fmax fmin shift bitwise_and bitwise_or""".split()
+)
+SAME = frozenset(
+    """neg invert not buffer data setitem loaded layer_norm batch_norm group_norm rms_norm instance_norm scale threshold
+    isnan isfinite isinf logical_not log2 log10 expm1 acos asin arccos arcsin tan sinh cosh atan erfinv lgamma digamma
+    masked_scatter scatter scatter_add index_fill index_add cumprod softmin uniform normal bernoulli fill copy fillna
+    gumbel_softmax logit sinc trunc""".split()
+)
+"""Functions of one tensor that keep its shape, beyond those of ``shapes.functions``."""
+LOSSES = frozenset(
+    """cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss smooth_l1_loss
+    huber_loss kl_div gaussian_nll_loss poisson_nll_loss""".split()
+)
+SIZES = frozenset(["view", "reshape", "expand", "repeat", "tile", *CREATES, "eye", "arange", "linspace", "randperm"])
+"""Functions whose arguments are sizes: a value that is computed is a size that is not known."""
+MAKERS = {"tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor", "Tensor", "from_numpy"}
+GENERATORS = frozenset(["default_rng", "RandomState"])
+TABLES = ("make_regression", "make_classification", "make_moons", "make_blobs", "make_circles", "load_digits")
+
+
+def shape_of(node: Node) -> tuple[Shape, tuple[Shape, ...]]:
+    """(the shape of a new value, the shapes of its parts where it is a tuple)."""
+    found = _found(node)
+    if isinstance(found, Shape):
+        return found, ()
+    if isinstance(found, tuple) and found and all(isinstance(f, Shape) for f in found):
+        return ANY, found
+    return ANY, ()
+
+
+def _found(node: Node) -> Value:
+    first = node.inputs[0] if node.inputs else None
+    op = node.op
+    if op in NUMBERS:
+        return SCALAR
+    if op == "either":
+        return _either(node)
+    if op == "part":
+        return taken(node.inputs)
+    if op == "element":
+        return _row(first)
+    if op == "split" and node.full:
+        rows = _of(first)
+        return Shape((None, *rows.dims[1:]), False, rows.by) if rows.dims and not rows.open else ANY
+    if node.owner is not None and node.full == node.name and node.full.startswith("torch.nn.") and op not in LOSSES:
+        return _layer(node, node.owner)
+    if op in LOSSES:
+        return _loss(node)
+    if node.full.startswith("builtins."):
+        return SCALAR if op in ("float", "int", "len", "bool") else ANY
+    if op == "getitem":
+        return indexed(_of(first), node.inputs[1]) if len(node.inputs) > 1 else ANY
+    if op in OPERATORS:
+        return _broadcast(node.inputs)
+    if op == "attribute":
+        return SCALAR if node.name == "ndim" else ANY
+    if op in SAME:
+        return _of(first)
+    return _function(node, first)
+
+
+def _of(value: Value) -> Shape:
+    """The shape of a value as an operand: a number has no axes."""
+    if isinstance(value, Node):
+        return value.shape
+    return SCALAR if isinstance(value, int | float) else literal(value) if isinstance(value, Items) else ANY
+
+
+def _either(node: Node) -> Value:
+    found = [_of(c) for c in candidates(node) if c is not None]
+    result = found[0] if found else ANY
+    for other in found[1:]:
+        result = known.joined(result, other)
+    return result
+
+
+def _row(value: Value) -> Shape:
+    shape = _of(value)
+    return Shape(shape.dims[1:], False, shape.by) if shape.dims and not shape.open else ANY
+
+
+def _broadcast(values: Sequence[Value]) -> Shape:
+    result = SCALAR
+    for value in values:
+        result, wrong = known.broadcast(result, _of(value))
+        if wrong is not None:
+            return ANY
+    return result
+
+
+def _call(node: Node) -> Call:
+    place = node.place
+    return Call(place[0], place[1]) if place is not None and isinstance(place[0], ast.Call) else HERE
+
+
+def _report(clash: Clash) -> None:
+    """Clashes are told by the rules on shapes."""
+
+
+def _given(value: Value, *, sizes: bool = False) -> Value:
+    """A value of the rehearsal in the terms of the tables."""
+    match value:
+        case Node():
+            return known.UNKNOWN if sizes or flat_number(value) else value.shape
+        case tuple():
+            return tuple(_given(v, sizes=sizes) for v in value)
+        case Items():
+            return known.UNKNOWN if value.more else known.Items([_given(v, sizes=sizes) for v in value.items])
+        case None | bool() | int() | float() | str():
+            return value
+        case Obj() if value.kind == "torch.Size":
+            return known.UNKNOWN
+    return known.UNKNOWN
+
+
+def _layer(node: Node, owner: Obj) -> Value:
+    """The output of a layer of torch."""
+    call = _call(node)
+    args = tuple(_given(a, sizes=True) for a in owner.args)
+    layer = known.Layer(
+        owner.name, call, args, {k: _given(v, sizes=True) for k, v in owner.options.items() if isinstance(k, str)}
+    )
+    for name in ("encoder_layer", "decoder_layer"):
+        if isinstance(inner := owner.get(name, 0), Obj) and inner.name.startswith("Transformer"):
+            options = {k: _given(v, sizes=True) for k, v in inner.options.items()}
+            held = known.Layer(inner.name, call, tuple(_given(a, sizes=True) for a in inner.args), options)
+            layer = known.Layer(owner.name, call, (held, *args[1:]), {**layer.options, name: held})
+    if owner.cls is not None:
+        return ANY
+    given = [_given(v) for v in node.inputs if not (isinstance(v, Node) and v.op == "param")]
+    if owner.name == "Unflatten" or owner.name == "MultiheadAttention":
+        return given[0] if owner.name == "MultiheadAttention" and given else ANY
+    found = applied(layer, given, _report)
+    return found[0] if isinstance(found, tuple) and owner.name in ("LSTM", "GRU", "RNN") else found
+
+
+def _loss(node: Node) -> Value:
+    reduction = node.options.get("reduction", "mean")
+    if reduction == "none" or node.options.get("reduce") is False:
+        if node.op in ("cross_entropy", "nll_loss"):
+            return _of(node.inputs[1]) if len(node.inputs) > 1 else ANY
+        return _broadcast(node.inputs[:2])
+    return SCALAR if isinstance(reduction, str) else ANY
+
+
+def _function(node: Node, first: Value) -> Value:
+    op = node.op
+    count = len(node.inputs) - sum(1 for k in node.options if k != "inplace")
+    args = node.inputs[1 : max(count, 1)]
+    if op in TABLES:
+        return (Shape((None, None)), Shape((None,)))
+    if op in MAKERS:
+        return literal(first)
+    if op in ("cat", "concat", "concatenate", "stack"):
+        return _joined(node, first, args)
+    if op == "einsum":
+        return _einsum(node.inputs)
+    if op in CREATES or op in ("eye", "arange", "linspace", "randperm"):
+        generator = isinstance(first, Obj) or (isinstance(first, Node) and first.op in GENERATORS)
+        if isinstance(first, Node) and not node.full and not generator:
+            return first.shape  # in place: x.uniform_()
+        sized = node.inputs[1 if generator else 0 : len(node.inputs) - len(node.options)]
+        options = {k: _given(v, sizes=True) for k, v in node.options.items()}
+        numpy = generator or node.full.startswith(("numpy", "np", "jax"))
+        return created(op, [_given(v, sizes=True) for v in sized], options, _call(node), numpy)
+    if not isinstance(first, Node):
+        return _broadcast(node.inputs[:2]) if op in BINARY else ANY
+    shape = first.shape
+    if op in ("expand_as", "view_as", "reshape_as", "type_as"):
+        return _of(args[0]) if args and op != "type_as" else shape
+    if op == "gather":
+        return _of(node.options.get("index", args[1] if len(args) > 1 else None))
+    if op == "where":
+        return _broadcast(node.inputs[:3])
+    if op in ("linear", "embedding") and args:
+        weight = _of(args[0])
+        if op == "linear":
+            return shape.replaced(-1, weight.dim(0)) if shape.dims else Shape((weight.dim(0),), True)
+        return Shape((*shape.dims, weight.dim(-1)), shape.open)
+    if op in ("chunk", "split", "unbind", "tensor_split"):
+        return _pieces(node, shape, args)
+    if op in ("norm", "vector_norm", "cosine_similarity", "pairwise_distance", "diagonal", "outer", "cdist"):
+        return normed(node, shape, args)
+    if op == "squeeze" and not args and not node.options:
+        return squeezed(shape)
+    if op in ("topk", "sort", "kthvalue"):
+        kept = shape if op == "sort" else shape.replaced(-1, None) if len(args) + len(node.options) < 2 else ANY
+        return (kept, kept)
+    if op == "scaled_dot_product_attention" and len(node.inputs) > 2:
+        return shape.replaced(-1, _of(node.inputs[2]).dim(-1)) if shape.dims else ANY
+    sizes = op in SIZES
+    options = {k: _given(v, sizes=sizes) for k, v in node.options.items() if k != "inplace"}
+    given = [_given(a, sizes=sizes) for a in args]
+    if op == "matmul":
+        return multiplied(Asked(op, shape, given, options, _call(node), _report), _of(args[0] if args else None))
+    if op in ("rearrange", "reduce", "repeat") and given and isinstance(given[0], str):
+        return matched(given[0], shape, options)[0]
+    if op in BINARY and args and not isinstance(args[0], Node):
+        return _broadcast((first, args[0]))
+    found = computed(Asked(op, shape, given, options, _call(node), _report))
+    return shape if found is known.UNKNOWN and op in KEEPS else found
+
+
+def _joined(node: Node, first: Value, args: Sequence[Value]) -> Value:
+    along = node.options.get("dim", node.options.get("axis", args[0] if args else 0))
+    if not isinstance(first, tuple | Items) or not isinstance(along, int):
+        return ANY
+    items = list(first) if isinstance(first, tuple) else first.items
+    shapes = [_of(i) for i in items]
+    asked = Asked(node.op, ANY, (), {}, _call(node), _report)
+    if isinstance(first, Items) and first.more:
+        if not shapes or shapes[0].open:
+            return ANY
+        one = shapes[0]
+        if node.op != "stack":
+            return one.replaced(along, None)
+        at = along if along >= 0 else len(one.dims) + along + 1
+        return Shape((*one.dims[:at], None, *one.dims[at:]), False, one.by)
+    return stacked(shapes, along, asked, new=node.op == "stack")
+
+
+def _einsum(inputs: Sequence[Value]) -> Shape:
+    """The axes of the output take the sizes that their letters have among the operands."""
+    text = inputs[0] if inputs else None
+    if not isinstance(text, str) or "->" not in text or "..." in text:
+        return ANY
+    left, _, right = text.replace(" ", "").partition("->")
+    sizes: dict[str, int | None] = {}
+    for letters, value in zip(left.split(","), inputs[1:], strict=False):
+        shape = _of(value)
+        for place, letter in enumerate(letters):
+            dim = shape.dim(place) if not shape.open else shape.dim(place - len(letters))
+            if sizes.get(letter) is None:
+                sizes[letter] = dim
+    return Shape(tuple(sizes.get(letter) for letter in right))
+
+
+def _pieces(node: Node, shape: Shape, args: Sequence[Value]) -> Value:
+    """The parts of ``chunk``, ``split`` and ``unbind``."""
+    names = {"chunk": "chunks", "split": "split_size", "unbind": "dim", "tensor_split": "indices"}
+    count = node.options.get(names[node.op], args[0] if args else 0 if node.op == "unbind" else None)
+    along = node.options.get("dim", args[1] if len(args) > 1 else 0)
+    if node.op == "unbind":
+        along = count
+    at = shape.axis(along) if isinstance(along, int) else None
+    if at is None or not isinstance(along, int):
+        return ANY
+    whole = shape.dims[at]
+    if node.op == "unbind":
+        rest = Shape((*shape.dims[:at], *shape.dims[at + 1 :]), shape.open, shape.by)
+        return (rest,) * min(whole or 2, 8)
+    if isinstance(count, tuple | Items):
+        listed = list(count) if isinstance(count, tuple) else count.items
+        return tuple(shape.replaced(along, known.size(c)) for c in listed)
+    if node.op == "split":
+        pieces = whole // count if isinstance(count, int) and count and whole and whole % count == 0 else None
+        part = count if pieces and isinstance(count, int) else None
+        return (shape.replaced(along, part),) * min(pieces or 2, 16)
+    part = whole // count if isinstance(count, int) and count and whole and whole % count == 0 else None
+    return (shape.replaced(along, part),) * (count if isinstance(count, int) and 0 < count <= 16 else 2)
