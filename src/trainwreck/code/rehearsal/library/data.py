@@ -76,8 +76,8 @@ def batched(run: Rehearsing, value: Value, loader: Obj, place: Place, *, stacked
     return run.node("batch", (value,), place, owner=loader, grad=False)
 
 
-def example(run: Rehearsing, dataset: Value, place: Place, frame: object) -> Value:
-    """One element of a data set."""
+def example(run: Rehearsing, dataset: Value, place: Place, frame: object, within: Value = None) -> Value:
+    """One element of a data set; ``within`` are the numbers among which its number is (of a ``Subset``)."""
     from trainwreck.code.rehearsal.domain import Frame, candidates
 
     assert isinstance(frame, Frame)
@@ -86,7 +86,7 @@ def example(run: Rehearsing, dataset: Value, place: Place, frame: object) -> Val
         if dataset.cls is not None:
             getter = dataset.cls.find("__getitem__")
             if isinstance(getter, Function):
-                index = run.node("index", (), place, owner=dataset)
+                index = run.node("index", () if within is None else (within,), place, owner=dataset)
                 return run.call(Bound(getter, dataset), [index], {}, place, frame)
             walker = dataset.cls.find("__iter__")
             if isinstance(walker, Function):
@@ -94,9 +94,11 @@ def example(run: Rehearsing, dataset: Value, place: Place, frame: object) -> Val
                 items, _ = run.elements(found, place, frame)
                 return items[0] if items else run.node("example", (dataset,), place, owner=dataset)
         if dataset.name == "TensorDataset":
-            return tuple(_row(run, t, place) for t in dataset.args)
+            return tuple(_row(run, t, place, within) for t in dataset.args)
         if dataset.name == "Subset":
-            return example(run, dataset.get("dataset", 0, UNKNOWN), place, frame)
+            inner = dataset.get("indices", 1, UNKNOWN)
+            inner = inner if within is None else run.node("getitem", (inner, within), dataset.place)
+            return example(run, dataset.get("dataset", 0, UNKNOWN), dataset.place or place, frame, inner)
         if dataset.name == "ConcatDataset":
             items, _ = run.elements(dataset.get("datasets", 0, UNKNOWN), place, frame)
             return example(run, items[0] if items else UNKNOWN, place, frame)
@@ -104,14 +106,15 @@ def example(run: Rehearsing, dataset: Value, place: Place, frame: object) -> Val
         items, _ = run.elements(dataset, place, frame)
         return items[0] if items else UNKNOWN
     if isinstance(dataset, Node):
-        return _row(run, dataset, place)
+        return _row(run, dataset, place, within)
     return run.node("example", (dataset,), place, grad=False)
 
 
-def _row(run: Rehearsing, value: Value, place: Place) -> Value:
+def _row(run: Rehearsing, value: Value, place: Place, within: Value) -> Value:
     from trainwreck.code.shapes.domain import ANY, Shape
 
     shape = ANY
     if isinstance(value, Node) and not value.shape.open and value.shape.dims:
         shape = Shape(value.shape.dims[1:], False, value.shape.by)
-    return run.node("element", (value,), place, grad=False, shape=shape)
+    given = (value,) if within is None else (value, run.node("index", (within,), place))
+    return run.node("element", given, place, grad=False, shape=shape)

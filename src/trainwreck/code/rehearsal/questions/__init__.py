@@ -40,6 +40,17 @@ def answers(rule: str, project: Project, question: Question, told: set[int] | No
             yield sighting(rule, answer.place, answer.text, proof=proof, cls=answer.cls)
 
 
+def further(rule: str, project: Project, found: Iterable[Evidence], question: Question) -> Iterator[Evidence]:
+    """``found``, and the answers to ``question`` in files of which nothing was found: both speak of one fault."""
+    files = set()
+    for evidence in found:
+        files.add(evidence.where.path)
+        yield evidence
+    for evidence in answers(rule, project, question):
+        if evidence.where.path not in files:
+            yield evidence
+
+
 def _link(place: Place) -> tuple[str, int, str]:
     from trainwreck.code.calls import written
     from trainwreck.code.rule import at

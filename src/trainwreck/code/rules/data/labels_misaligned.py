@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import CONVERSIONS
@@ -101,6 +103,7 @@ def find(project: Project) -> Iterator[Evidence]:
         else:
             yield from _permuted(project, scope)
             yield from _shuffled(project, scope)
+    yield from answers(__name__, project, misaligned)
 
 
 def _pairs(scope: Scope) -> Iterator[tuple[str, str, Binding]]:

@@ -16,6 +16,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import HELD, TRAIN, bound_to, later, made, names_in
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.splits import statistics_of_everything
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -154,6 +156,7 @@ def find(project: Project) -> Iterator[Evidence]:
         if id(fit.node) not in told:
             told.add(id(fit.node))
             yield sighting(__name__, fit, TEXT, proof=[(part[1].module.path, part[0].lineno, written(part[0]))])
+    yield from answers(__name__, project, statistics_of_everything)
 
 
 TEXT = "this is fitted on all rows, those of the later test set included"

@@ -19,6 +19,8 @@ from trainwreck.code.facts import TRAIN as TRAIN_NAMES
 from trainwreck.code.facts import made, names_in
 from trainwreck.code.order import training_steps
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.splits import held_out_in_training
 from trainwreck.code.rule import sighting
 from trainwreck.code.rules.evaluation.metric_mismatch_task import CLASSIFIERS, REGRESSORS
 from trainwreck.code.scopes import Binding, Scope
@@ -108,6 +110,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from _sliced(project)
     yield from _trained_on_test(project)
     yield from _evaluated_on_train(project)
+    yield from answers(__name__, project, held_out_in_training)
 
 
 def _trained_on_test(project: Project) -> Iterator[Evidence]:

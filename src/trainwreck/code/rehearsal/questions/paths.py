@@ -1,0 +1,229 @@
+"""Where the data of a value come from: the arrays at the roots, and how they were indexed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors, graph, parts
+
+MAX_PATHS = 64
+MAX_LENGTH = 200
+REDUCTIONS = frozenset(
+    """mean std var min max median quantile percentile sum norm amax amin nanmean nanstd nanmedian average logsumexp
+    ptp item len cov corrcoef std_mean var_mean aminmax""".split()
+)
+"""What makes a few numbers of many: such a value carries a statistic of the data, not the data."""
+RANDOM = frozenset(
+    """randn rand randint randperm permutation normal uniform choice standard_normal random integers shuffle sample
+    multinomial bernoulli randn_like rand_like randint_like beta dirichlet poisson exponential gamma""".split()
+)
+ORDERS = frozenset(["randperm", "permutation", "argsort", "choice", "shuffle", "sample"])
+"""What gives an order of the elements, or a selection of them."""
+CREATES = frozenset(["zeros", "ones", "full", "empty", "eye", "arange", "linspace", "zeros_like", "ones_like"])
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One indexing along the first axis: with what (equal keys: the same elements), and where."""
+
+    key: object
+    place: Place | None
+    index: Value
+    moving: bool
+    """It selects another part at each turn or call (a batch, an element), not a fixed part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """From an array at the root outwards: the indexings in order, and the values on the way (root first)."""
+
+    root: Node
+    steps: tuple[Step, ...]
+    nodes: tuple[Node, ...]
+
+    @property
+    def fixed(self) -> tuple[Step, ...]:
+        return tuple(s for s in self.steps if not s.moving)
+
+
+def paths(value: Value) -> list[Path]:
+    """The ways from the arrays that ``value`` is made of. Statistics and random numbers are no data."""
+    found: list[Path] = []
+    seen: set[tuple[object, ...]] = set()
+
+    def follow(node: Node, steps: tuple[Step, ...], trail: tuple[Node, ...]) -> None:
+        here = (id(node), *(step.key for step in steps))
+        if len(found) >= MAX_PATHS or len(trail) > MAX_LENGTH or here in seen:
+            return
+        seen.add(here)
+        trail = (*trail, node)
+        if node.op == "param" or (node.op in RANDOM and not trail[1:]):
+            return
+        behind: list[Node] = []
+        if node.op in ("getitem", "index_select", "take", "element", "part"):
+            base, index = (*node.inputs, None)[:2]
+            behind = list(parts(base)) if not isinstance(base, Obj) else []
+            if node.op != "part":
+                steps = (*_steps(node, index), *steps)
+        elif node.op not in RANDOM and node.op not in CREATES:
+            behind = [n for item in node.inputs for n in parts(item) if not statistic(n) and n.op != "param"]
+        behind = [n for n in behind if n.op not in ("unknown",)]
+        if not behind:
+            found.append(Path(node, steps, tuple(reversed(trail))))
+        for inner in behind:
+            follow(inner, steps, trail)
+
+    for start in parts(value):
+        follow(start, (), ())
+    return found
+
+
+def statistic(node: Node, depth: int = 0) -> bool:
+    """True for a number or a row that summarises many elements, or is computed from such alone."""
+    if node.op in REDUCTIONS:
+        return not (node.op in ("sum", "norm") and node.get("dim", 1) is not None)
+    if node.op not in _ARITHMETIC or depth > 6:
+        return False
+    inner = [n for item in node.inputs for n in parts(item)]
+    return bool(inner) and all(statistic(n, depth + 1) for n in inner)
+
+
+_ARITHMETIC = frozenset(
+    """add sub mul div pow clip clamp clamp_min maximum sqrt getitem part astype array asarray tensor as_tensor
+    from_numpy float stack concatenate cat round int neg unsqueeze reshape view squeeze either to""".split()
+)
+
+
+def _steps(node: Node, index: Value) -> tuple[Step, ...]:
+    """The indexing that ``node`` is; numbers that were themselves taken from an order are two: ``x[order[:9]]``."""
+    if isinstance(index, tuple):
+        index = index[0] if index else None
+    if node.op == "element" and index is None:
+        return (Step(("element",), node.place, None, True),)
+    if index is None or isinstance(index, str) or index is Ellipsis:
+        return ()
+    if isinstance(index, Node) and index.op == "index":
+        inner = _within(index.inputs[0], node) if index.inputs else ()
+        return (*inner, Step(("index",), node.place, index, True))
+    return _selected(index, node)
+
+
+def _within(index: Value, node: Node) -> tuple[Step, ...]:
+    """The numbers of a ``Subset``."""
+    place = node.place
+    if isinstance(index, Items) and len(index.items) > 1:
+        last = index.items[1]
+        if isinstance(last, Node) and last.op == "counter" and all(isinstance(v, int) for v in last.inputs):
+            start, end = (0, last.inputs[0]) if len(last.inputs) == 1 else last.inputs[:2]
+            return (Step(("slice", start or None, end, None), last.place, index, False),)
+        known = index.items[0]
+        if isinstance(known, Node) and known.inputs:
+            return _selected(known.inputs[0], node)
+    if isinstance(index, Node) and index.op == "split":
+        return (Step(key_of(index), index.place, index, False),)
+    return _selected(index, node) if index is not None else (Step(id(index), place, index, False),)
+
+
+def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
+    if isinstance(index, Obj) and index.kind == "builtins.slice":
+        if all(a is None for a in index.args) or index.args[:2] == (None, None):
+            return ()
+        start = None if index.args[0] == 0 else index.args[0]
+        key = ("slice", key_of(start), key_of(index.args[1]), key_of(index.args[2]))
+        return (Step(key, node.place, index, any(moving(a) for a in index.args)),)
+    if isinstance(index, Node) and index.op == "getitem" and depth < 4 and isinstance(index.inputs[0], Node):
+        base, inner = index.inputs[0], index.inputs[1]
+        return (*_selected(base, node, depth + 1), *_selected(inner, index, depth + 1))
+    if isinstance(index, Node) and index.op in _MASKS:
+        return (Step(("mask", key_of(index)), node.place, index, moving(index)),)
+    if isinstance(index, Node) and index.op in ("tolist", "tensor", "from_numpy", "as_tensor", "list", "long", "array"):
+        inner_index = index.inputs[0] if index.inputs else None
+        if isinstance(inner_index, Node):
+            return _selected(inner_index, node, depth + 1)
+    return (Step(key_of(index), node.place, index, moving(index)),)
+
+
+_MASKS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "invert", "not", "isin", "isnan"])
+
+
+def moving(value: Value) -> bool:
+    """True where ``value`` changes from turn to turn, or is some element's number."""
+    if not isinstance(value, Node):
+        return False
+    if value.op in ("counter", "argument", "key"):
+        return True
+    if value.op == "index":
+        return not value.inputs
+    if value.turns and value.op not in ("split",):
+        return True
+    return any(moving(n) for item in value.inputs for n in parts(item)) if len(value.inputs) < 6 else False
+
+
+def key_of(value: Value, depth: int = 0) -> object:
+    """Equal for values that are computed alike from the same things."""
+    if not isinstance(value, Node):
+        if isinstance(value, tuple):
+            return tuple(key_of(v, depth + 1) for v in value)
+        if isinstance(value, Obj | Items | Table):
+            if isinstance(value, Obj) and value.kind == "builtins.slice":
+                return ("slice", *(key_of(a, depth + 1) for a in value.args))
+            return id(value)
+        return value if isinstance(value, int | float | str | bool) or value is None else id(value)
+    if value.op in RANDOM or value.op == "argsort" or depth > 6 or not value.inputs:
+        return id(value)
+    if value.op == "len":
+        return ("len",)
+    return (value.op, value.name, *(key_of(v, depth + 1) for v in value.inputs))
+
+
+def trained(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
+    """The data that go into each backward: values outside the graph that a value in it was computed from."""
+    for event in run.tape:
+        if event.name != "backward":
+            continue
+        told: set[int] = set()
+        for node in graph(event.subject):
+            if not node.grad:
+                continue
+            for item in node.inputs:
+                for inner in parts(item):
+                    if not inner.grad and inner.op != "param" and id(inner) not in told:
+                        told.add(id(inner))
+                        yield event, inner
+
+
+def evaluated(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
+    """What is given to modules outside of autograd, or in evaluation mode: the data of an evaluation.
+
+    Calls from inside another module's forward do not count."""
+    for event in run.tape:
+        if event.name != "forward" or (event.grad_mode and event.state.get("training") is not False):
+            continue
+        for value in (*event.args, *event.options.values()):
+            for node in parts(value):
+                if not any(n.op in ("linear", "conv2d", "conv1d", "embedding") for n in list(ancestors(node))[:60]):
+                    yield event, node
+
+
+def meets(loss: Value) -> Iterator[tuple[Node, list[Node], list[Node]]]:
+    """Where predictions meet what they are compared with: the operation, the sides in the graph, those outside."""
+    for node in graph(loss):
+        if not node.grad or node.op in _LAYERS:
+            continue
+        inner = [n for item in node.inputs for n in parts(item)]
+        inside = [n for n in inner if n.grad and n.op != "param"]
+        outside = [n for n in inner if not n.grad and n.op != "param" and _is_data(n)]
+        if inside and outside:
+            yield node, inside, outside
+
+
+def _is_data(node: Node) -> bool:
+    return not any(n.op in RANDOM for n in [node]) and not statistic(node)
+
+
+_LAYERS = frozenset(["linear", "conv1d", "conv2d", "conv3d", "embedding", "lstm", "gru", "matmul", "cat", "stack"])
+
+__all__ = ["Path", "Step", "candidates", "evaluated", "key_of", "meets", "moving", "paths", "statistic", "trained"]

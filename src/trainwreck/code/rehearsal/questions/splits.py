@@ -1,0 +1,202 @@
+"""Are training and evaluation apart? What is computed from which part of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.facts import HELD
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Place
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import (
+    REDUCTIONS,
+    Path,
+    evaluated,
+    key_of,
+    paths,
+    trained,
+)
+
+FITS = frozenset(["fit", "fit_transform"])
+
+
+class Sides:
+    """The data that training and evaluation use, as ways from arrays."""
+
+    def __init__(self, run: Rehearsing) -> None:
+        self.train: list[Path] = []
+        self.held: list[tuple[Event, Path]] = []
+        self.train_nodes: dict[int, Node] = {}
+        self.held_nodes: dict[int, Node] = {}
+        seen: set[int] = set()
+        for _, node in trained(run):
+            if id(node) not in seen:
+                seen.add(id(node))
+                self.train += paths(node)
+                self.train_nodes.update((id(n), n) for n in ancestors(node))
+        for event, node in evaluated(run):
+            if id(node) not in seen:
+                seen.add(id(node))
+                self.held += [(event, path) for path in paths(node)]
+                self.held_nodes.update((id(n), n) for n in ancestors(node))
+
+
+def sides(run: Rehearsing) -> Sides:
+    memo = run.project.memo.setdefault("rehearsal: sides", {})
+    if id(run) not in memo:
+        memo[id(run)] = Sides(run)
+    found: Sides = memo[id(run)]
+    return found
+
+
+def keys(path: Path) -> tuple[object, ...]:
+    return tuple(step.key for step in path.fixed)
+
+
+def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
+    """A mean, a scale, a fitted transform that was computed before the split, from rows that are evaluated later.
+
+    Said only where a split follows: a way of the training data that leaves out part of the rows, and a way of
+    evaluated data that goes on from the same rows."""
+    both = sides(run)
+    if not both.held or not both.train:
+        return
+    used = {**both.train_nodes, **both.held_nodes}
+    told: set[int] = set()
+    for node in list(used.values()):
+        for place, array in _summaries(run, node):
+            if id(array) in told:
+                continue
+            told.add(id(array))
+            for source in paths(array):
+                if any(step.moving for step in source.steps):
+                    continue
+                held = next((p for _, p in both.held if _continues(p, source)), None)
+                train = next((p for p in both.train if _continues(p, source)), None)
+                if held is None or train is None or keys(held) == keys(train) or _overlap(train, held):
+                    continue
+                split = held.fixed[len(source.fixed)]
+                text = "this is computed from all rows, before those for the evaluation are taken out"
+                yield Answer(place, text, tuple(p for p in (split.place,) if p is not None))
+                break
+
+
+def _continues(path: Path, source: Path) -> bool:
+    """True where ``path`` starts as ``source`` does, and goes on with a part of its rows."""
+    mine, other = keys(path), keys(source)
+    return path.root is source.root and len(mine) > len(other) and mine[: len(other)] == other
+
+
+def _summaries(run: Rehearsing, node: Node) -> Iterator[tuple[Place, Node]]:
+    """Statistics that ``node`` was computed with: where, and of which array."""
+    if node.op in (
+        "sub",
+        "div",
+        "mul",
+        "add",
+        "clip",
+        "clamp",
+        "where",
+        "fillna",
+        "nan_to_num",
+        "digitize",
+        "lt",
+        "gt",
+    ):
+        for item in node.inputs[1:]:
+            for inner in parts(item):
+                yield from _reduced(inner)
+    if node.op in ("fit_transform", "transform") and node.owner is not None:
+        for event in run.tape:
+            if event.subject is node.owner and event.name in FITS and event.args and event.place is not None:
+                for array in parts(event.args[0]):
+                    yield event.place, array
+
+
+def _reduced(node: Node, depth: int = 0) -> Iterator[tuple[Place, Node]]:
+    if node.op in REDUCTIONS and node.op not in ("len", "sum", "item"):
+        axis = node.options.get("dim", node.options.get("axis", node.inputs[1] if len(node.inputs) > 1 else 0))
+        rows = axis in (0, None) or (isinstance(axis, tuple) and 0 in axis) or axis == ()
+        if rows and node.place is not None and node.inputs and isinstance(node.inputs[0], Node):
+            yield node.place, node.inputs[0]
+        return
+    if depth < 5 and node.op in _THROUGH:
+        for item in node.inputs:
+            for inner in parts(item):
+                yield from _reduced(inner, depth + 1)
+
+
+_THROUGH = frozenset(
+    """add clip clamp sqrt getitem part maximum astype mul sub div float tensor from_numpy as_tensor either item
+    attribute""".split()
+)
+
+
+def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
+    """Evaluated rows that are trained on too: their way goes on from one of the training's, or overlaps it.
+
+    A part of the training data is often evaluated for comparison: said only where the name that the part is given
+    speaks of held out data."""
+    both = sides(run)
+    told: set[int] = set()
+    for event, held in both.held:
+        for train in both.train:
+            if held.root is not train.root or not held.fixed:
+                continue
+            inside = _continues(held, train) and _same_rows(train, held)
+            if not inside and not _overlap(train, held):
+                continue
+            step = held.fixed[len(train.fixed)] if inside else held.fixed[-1]
+            if step.place is None or id(step.place[0]) in told:
+                continue
+            names = _names(run, step.place)
+            if not HELD.search(names):
+                continue
+            told.add(id(step.place[0]))
+            other = [s.place for s in train.fixed[-1:] if s.place is not None]
+            text = "these rows are held out for the evaluation, and the training uses them too"
+            yield Answer(step.place, text, tuple(p for p in (*other, event.place) if p is not None))
+
+
+def _same_rows(train: Path, held: Path) -> bool:
+    """True unless something between decides about the rows that is not seen (a mask of the training)."""
+    return all(step.key for step in train.fixed) and all(n.op != "either" for n in train.nodes)
+
+
+def _overlap(train: Path, held: Path) -> bool:
+    """True for two slices of the same rows with written bounds that have rows in common."""
+    one, other = train.fixed, held.fixed
+    if train.root is not held.root or len(one) != len(other) or not one or keys(train)[:-1] != keys(held)[:-1]:
+        return False
+    a, b = _bounds(one[-1].key), _bounds(other[-1].key)
+    if a is None or b is None or a == b:
+        return False
+    (start_a, end_a), (start_b, end_b) = a, b
+    if any(v is not None and v < 0 for v in (*a, *b)):
+        return False
+    ends = [end for end in (end_a, end_b) if end is not None]
+    return not ends or max(start_a or 0, start_b or 0) < min(ends)
+
+
+def _bounds(key: object) -> tuple[int | None, int | None] | None:
+    if not isinstance(key, tuple) or len(key) != 4 or key[0] != "slice" or key[3] not in (None, 1):
+        return None
+    start, end = key[1], key[2]
+    if (start is None or isinstance(start, int)) and (end is None or isinstance(end, int)):
+        return start, end
+    return None
+
+
+def _names(run: Rehearsing, place: Place) -> str:
+    """The names that the statement at ``place`` gives to what it computes."""
+    import ast
+
+    statement = run.project.statement(*place)
+    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    words = [n.id if isinstance(n, ast.Name) else n.attr for t in targets if t is not None for n in ast.walk(t)
+             if isinstance(n, ast.Name | ast.Attribute)]  # fmt: skip
+    return " ".join(words).lower()
+
+
+__all__ = ["held_out_in_training", "key_of", "sides", "statistics_of_everything"]

@@ -1,0 +1,255 @@
+"""Questions about data, asked of programs in several spellings. ``# here`` marks the line; without one all is well."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from trainwreck.code.project import Project
+from trainwreck.code.read import parse
+from trainwreck.code.rehearsal import rehearsals
+from trainwreck.code.rehearsal.questions import Question
+from trainwreck.code.rehearsal.questions.order import misaligned
+from trainwreck.code.rehearsal.questions.splits import held_out_in_training, statistics_of_everything
+from trainwreck.core.program import Module, Program
+
+HEAD = """
+import numpy as np, torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
+"""
+FIT = """
+net = nn.Linear(8, 1)
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+def fit(train, held):
+    for epoch in range(30):
+        net.train()
+        for x, y in train:
+            loss = ((net(x).squeeze(-1) - y) ** 2).mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+        net.eval()
+        with torch.no_grad():
+            print(sum(((net(x).squeeze(-1) - y) ** 2).mean().item() for x, y in held))
+"""
+ARRAYS = """
+rng = np.random.default_rng(0)
+x = rng.normal(5, 3, size=(1000, 8)).astype(np.float32)
+y = x.sum(1)
+"""
+PAIRS = "def pairs(a, b): return DataLoader(TensorDataset(torch.tensor(a), torch.tensor(b)), 32, shuffle=True)\n"
+
+CASES: list[tuple[Question, str]] = [
+    (
+        statistics_of_everything,
+        ARRAYS + PAIRS + FIT
+        + """
+mu, sd = x.mean(0), x.std(0)  # here
+x = (x - mu) / sd
+cut = int(0.8 * len(x))
+fit(pairs(x[:cut], y[:cut]), pairs(x[cut:], y[cut:]))
+""",
+    ),
+    (
+        statistics_of_everything,
+        ARRAYS + PAIRS + FIT
+        + """
+cut = int(0.8 * len(x))
+mu, sd = x[:cut].mean(0), x[:cut].std(0)
+x = (x - mu) / sd
+fit(pairs(x[:cut], y[:cut]), pairs(x[cut:], y[cut:]))
+""",
+    ),
+    (
+        statistics_of_everything,
+        ARRAYS + PAIRS + FIT
+        + """
+from sklearn.preprocessing import StandardScaler
+class Prepared:
+    def __init__(self, x, y):
+        self.scaler = StandardScaler()
+        self.x, self.y = self.scaler.fit_transform(x), y  # here
+    def split(self, fraction):
+        idx = np.random.permutation(len(self.x))
+        n = int(fraction * len(idx))
+        return (self.x[idx[n:]], self.y[idx[n:]]), (self.x[idx[:n]], self.y[idx[:n]])
+train, held = Prepared(x, y).split(0.2)
+fit(pairs(*train), pairs(*held))
+""",
+    ),
+    (
+        statistics_of_everything,
+        ARRAYS + PAIRS + FIT
+        + """
+from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import train_test_split
+a, b, c, d = train_test_split(x, y, test_size=0.2)
+scaler = StandardScaler().fit(a)
+fit(pairs(scaler.transform(a), c), pairs(scaler.transform(b), d))
+""",
+    ),
+    (
+        statistics_of_everything,
+        ARRAYS + FIT
+        + """
+class Rows(Dataset):
+    def __init__(self, x, y):
+        x = torch.from_numpy(x)
+        self.x = (x - x.min(dim=0).values) / (x.max(dim=0).values - x.min(dim=0).values)  # here
+        self.y = torch.from_numpy(y)
+    def __len__(self): return len(self.y)
+    def __getitem__(self, i): return self.x[i], self.y[i]
+train, held = random_split(Rows(x, y), [800, 200])
+fit(DataLoader(train, 32, shuffle=True), DataLoader(held, 100))
+""",
+    ),
+    (
+        statistics_of_everything,
+        ARRAYS + FIT
+        + """
+class Rows(Dataset):
+    def __init__(self, x, y):
+        x = torch.from_numpy(x)
+        self.x = (x - x.mean(dim=1, keepdim=True)) / x.std(dim=1, keepdim=True)
+        self.y = torch.from_numpy(y)
+    def __len__(self): return len(self.y)
+    def __getitem__(self, i): return self.x[i], self.y[i]
+train, held = random_split(Rows(x, y), [800, 200])
+fit(DataLoader(train, 32, shuffle=True), DataLoader(held, 100))
+""",
+    ),
+    (
+        statistics_of_everything,
+        ARRAYS + FIT
+        + """
+def series(n):
+    s = torch.randn(n).cumsum(0)
+    return (s - s.mean()) / s.std()  # here
+s = series(4000)
+def windows(s):
+    return [(s[i : i + 8], s[i + 8]) for i in range(len(s) - 8)]
+fit(DataLoader(windows(s[:3000]), 16, shuffle=True), DataLoader(windows(s[3000:]), 16))
+""",
+    ),
+    (
+        held_out_in_training,
+        ARRAYS + PAIRS + FIT
+        + """
+order = rng.permutation(len(x))
+val_idx = order[:200]
+train_idx = order
+fit(pairs(x[train_idx], y[train_idx]), pairs(x[val_idx], y[val_idx]))
+""".replace("val_idx = order[:200]", "val_idx = order[:200]  # here"),
+    ),
+    (
+        held_out_in_training,
+        ARRAYS + PAIRS + FIT
+        + """
+x_train, y_train = x[:900], y[:900]
+x_test, y_test = x[700:], y[700:]  # here
+fit(pairs(x_train, y_train), pairs(x_test, y_test))
+""",
+    ),
+    (
+        held_out_in_training,
+        ARRAYS + PAIRS + FIT
+        + """
+x_train, y_train = x[:-200], y[:-200]
+x_test, y_test = x[-200:], y[-200:]
+fit(pairs(x_train, y_train), pairs(x_test, y_test))
+shown = x_train[:100], y_train[:100]
+with torch.no_grad():
+    print("fit", net(torch.tensor(shown[0])).mean())
+""",
+    ),
+    (
+        held_out_in_training,
+        ARRAYS + FIT
+        + """
+data = TensorDataset(torch.tensor(x), torch.tensor(y))
+test_part = Subset(data, range(800, 1000))  # here
+fit(DataLoader(data, 32, shuffle=True), DataLoader(test_part, 100))
+""",
+    ),
+    (
+        held_out_in_training,
+        ARRAYS + FIT
+        + """
+data = TensorDataset(torch.tensor(x), torch.tensor(y))
+train_part, test_part = random_split(data, [800, 200], generator=torch.Generator().manual_seed(0))
+fit(DataLoader(train_part, 32, shuffle=True), DataLoader(test_part, 100))
+""",
+    ),
+    (
+        misaligned,
+        ARRAYS + PAIRS + FIT
+        + """
+def balanced(x, y):
+    order = np.argsort(y)
+    return x[order], y  # here
+a, b = balanced(x, y)
+fit(pairs(a[:800], b[:800]), pairs(a[800:], b[800:]))
+""",
+    ),
+    (
+        misaligned,
+        ARRAYS
+        + FIT
+        + """
+class Batches:
+    def __init__(self, x, y, size): self.x, self.y, self.size = torch.tensor(x), torch.tensor(y), size
+    def __iter__(self):
+        picked = torch.randperm(len(self.x))
+        for i in range(0, len(self.x), self.size):
+            rows = picked[i : i + self.size]
+            yield self.x[rows], self.y[i : i + self.size]  # here
+fit(Batches(x, y, 32), Batches(x, y, 32))
+""",
+    ),
+    (
+        misaligned,
+        ARRAYS
+        + FIT
+        + """
+class Batches:
+    def __init__(self, x, y, size): self.x, self.y, self.size = torch.tensor(x), torch.tensor(y), size
+    def __iter__(self):
+        picked = torch.randperm(len(self.x))
+        for i in range(0, len(self.x), self.size):
+            rows = picked[i : i + self.size]
+            yield self.x[rows], self.y[rows]
+fit(Batches(x, y, 32), Batches(x, y, 32))
+""",
+    ),
+    (
+        misaligned,
+        ARRAYS
+        + """
+net = nn.Linear(8, 1)
+xs, ys = torch.tensor(x), torch.tensor(y)
+for step in range(100):
+    idx = torch.randint(0, 1000, (32,))
+    a, b = xs[idx], ys[idx]
+    mix = torch.randperm(32)
+    lam = np.random.beta(0.3, 0.3)
+    mixed = lam * a + (1 - lam) * a[mix]
+    out = net(mixed).squeeze(-1)
+    loss = lam * ((out - b) ** 2).mean() + (1 - lam) * ((out - b[mix]) ** 2).mean()
+    loss.backward()
+""",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "text"), CASES, ids=[f"{q.__name__}-{n}" for n, (q, _) in enumerate(CASES)])
+def test_question(question: Question, text: str) -> None:
+    text = textwrap.dedent(HEAD + text)
+    module = parse("s.py", text)
+    assert isinstance(module, Module), module
+    wanted = {n for n, line in enumerate(text.split("\n"), 1) if "# here" in line}
+    found = {
+        getattr(answer.place[0], "lineno", 0)
+        for run in rehearsals(Project(Program({"s.py": module})))
+        for answer in question(run)
+    }
+    assert found == wanted
