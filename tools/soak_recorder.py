@@ -10,6 +10,7 @@ training around it. ``kills`` forks the smallest training under the recorder aga
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import mmap
 import os
@@ -53,16 +54,17 @@ def steps(count: int, cap: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder, {}, max_bytes=cap)
         largest, early, start = 0, 0, time.perf_counter()
-        worst = 0.0
+        worst = work = 0.0
         for step in range(1, count + 1):
             value = pool[step % 9973]
             row = {"step": step, "loss": value, "lr": 1e-3, "grad_norm": value * 2, "seconds": value / 100}
             row |= {f"grad_norm/layer{i}": pool[(step * (i + 1)) % 9973] for i in range(6)}
             store.row("steps", row)
             if step % 500 == 0:
-                began = time.perf_counter()
+                began, used = time.perf_counter(), time.process_time()
                 store.flush()
                 worst = max(worst, time.perf_counter() - began)
+                work = max(work, time.process_time() - used)
                 largest = max(largest, sum(p.stat().st_size for p in Path(folder).iterdir()))
             if step == count // 10:
                 early = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -72,6 +74,7 @@ def steps(count: int, cap: int) -> int:
     print(
         f"{count} steps in {seconds:.0f} s: at most {largest / 2**20:.1f} MiB on disk (cap {cap / 2**20:.0f}), peak"
         f" memory {early / 1024:.0f} MiB after a tenth, {late / 1024:.0f} MiB at the end, longest flush {worst:.2f} s"
+        f" ({work:.2f} s at work)"
     )
     return 0 if largest <= 1.1 * cap and late <= early + 20_000 else 1
 
@@ -96,19 +99,24 @@ def kills(count: int) -> int:
     draw = random.Random(0)
     shared = mmap.mmap(-1, 8)
     wrong: list[str] = []
-    empty = thinned = captures = steps = 0
+    empty = thinned = captures = torn = steps = 0
     with tempfile.TemporaryDirectory() as scratch:
         for number in range(count):
             folder = Path(scratch, f"rec{number}")
             shared[:] = bytes(8)
             child = os.fork()
+            breaks = number % 4 == 0
             if not child:
-                _train(str(folder), draw.randrange(10, 150) if number % 4 == 0 else None, shared)
-            time.sleep(draw.random() * SECONDS)
-            os.kill(child, signal.SIGKILL)
+                os.setpgid(0, 0)
+                _train(str(folder), draw.randrange(10, 150) if breaks else None, shared)
+            with contextlib.suppress(OSError):
+                os.setpgid(child, child)
+            time.sleep(draw.random() * (6 if breaks else 1) * SECONDS)
+            os.killpg(child, signal.SIGKILL)  # with the copy that writes a capture
             os.waitpid(child, 0)
             flushed = struct.unpack("<q", shared)[0]
-            captures += any(folder.glob("capture-*"))
+            captures += bool({p.name for p in folder.glob("capture-*")})
+            torn += bool({p.name for p in folder.glob("capture-*.part")})
             thinned += (folder / "rank0.twr.new").exists()
             try:
                 runs = witness(collect([folder]).sources).runs if folder.exists() else []
@@ -124,7 +132,8 @@ def kills(count: int) -> int:
     print("\n".join(wrong))
     print(
         f"{count} kills: {len(wrong)} recordings did not open or lacked flushed steps; {empty} before the first flush,"
-        f" {thinned} while older blocks were rewritten, {captures} with captures; {steps / count:.0f} steps on average"
+        f" {thinned} while older blocks were rewritten, {captures} with a capture, {torn} of them unfinished;"
+        f" {steps / count:.0f} steps on average"
     )
     return 1 if wrong or empty > count // 2 else 0
 

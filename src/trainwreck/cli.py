@@ -189,18 +189,24 @@ def inspect(thing: Path, form: str) -> None:
 
 
 @cli.command()
-@click.argument("capture", metavar="CAPTURE", type=click.Path(path_type=Path))
+@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE…", type=click.Path(path_type=Path))
 @click.option("--device", type=click.Choice(["cpu"]), default=None, help="Hide all other devices from the script.")
 @click.option("--format", "form", type=click.Choice(["full", "json"]), default="full", show_default=True)
-def replay(capture: Path, device: str | None, form: str) -> None:
-    """Run the script of a CAPTURE again up to the failing step, op by op: where the first non-finite value is born."""
+def replay(captures: tuple[Path, ...], device: str | None, form: str) -> None:
+    """Run the script of a CAPTURE again up to the failing step, op by op: where the first non-finite value is born.
+
+    A recording stands for all of its captures.
+    """
     import json
 
-    from trainwreck.record.replay import lines
-    from trainwreck.record.replay import replay as answer
+    from trainwreck.record import replay as replaying
 
-    told = answer(capture, device)
-    click.echo(json.dumps(told) if form == "json" else "\n".join(lines(told)))
+    told = []
+    for capture in replaying.captures(captures):
+        told.append(replaying.replay(capture, device))
+        click.echo(json.dumps(told[-1]) if form == "json" else "\n".join(replaying.lines(told[-1])))
+    if len(told) > 1 and form == "full":
+        click.echo(replaying.together(told))
 
 
 @cli.command()

@@ -17,9 +17,10 @@ from births import PROGRAMS  # noqa: E402
 from forked import plain, recorded  # noqa: E402
 
 from trainwreck.core.errors import TrainwreckError  # noqa: E402
-from trainwreck.record.compare import common  # noqa: E402
+from trainwreck.engine import diagnose  # noqa: E402
+from trainwreck.record import inspection  # noqa: E402
 from trainwreck.record.inside import rows, tensors  # noqa: E402
-from trainwreck.record.replay import lines, replay  # noqa: E402
+from trainwreck.record.replay import captures, lines, replay, together  # noqa: E402
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 MASKED = PROGRAMS["masked attention, empty row"]
@@ -149,6 +150,53 @@ def test_failing_steps_are_compared_with_healthy_ones(tmp_path: Path) -> None:
         "    inputs = x * (1 if i < 4 else 4000)\n    logits = model(inputs)",
     )
     recorded(source, tmp_path)
-    said = common(tmp_path / "rec")
-    assert any(text.startswith("inputs has a min of ") and "healthy steps" in text for text in said)
-    assert not any(text.startswith("y ") for text in said)
+    told = next(s for s in diagnose([tmp_path / "rec"]).symptoms if s.id == "live-failing-steps-alike")
+    assert "inputs has a max of " in told.text
+    assert "healthy steps" in told.text
+    assert " y " not in told.text
+
+
+REPEATED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+emb, head = nn.Embedding(50, 8), nn.Linear(8, 3)
+opt = torch.optim.SGD([*emb.parameters(), *head.parameters()], lr=0.01)
+stored = torch.randn(60, 16, 4)
+stored[30, 2, 1] = stored[41, 7, 1] = stored[52, 4, 1] = float("inf")
+for i in range(60):
+    bad = i in (30, 41, 52)
+    ids = torch.randint(1, 50, (16, 12 if not bad else 40))
+    labels = torch.randint(3, (16,)) if not bad else torch.full((16,), 2)
+    value = stored[i]
+    hidden = emb(ids).mean(1)
+    loss = nn.functional.cross_entropy(head(hidden), labels) + value.sum() * 0
+    opt.zero_grad()
+    if loss.isfinite():
+        loss.backward()
+        opt.step()
+    else:
+        loss.backward()
+        opt.zero_grad()
+"""
+
+
+def test_several_failing_steps_are_compared_and_replayed_together(tmp_path: Path) -> None:
+    recorded(REPEATED, tmp_path)
+    folders = captures([tmp_path / "rec"])
+    assert len(folders) >= 2
+    told = next(s for s in diagnose([tmp_path / "rec"]).symptoms if s.id == "live-failing-steps-alike")
+    every = f"in all {len(folders)} failing steps"
+    assert f"ids has a length of 40 {every} (healthy steps 12..12)" in told.text
+    assert f"labels holds only 2 {every}" in told.text
+    assert "value is not finite" in told.text
+    assert "always in column 1" in told.text
+    text = "\n".join(inspection.text(inspection.inspect(tmp_path / "rec")))
+    assert f"ids has a length of 40 {every}" in text
+    origins = [json.loads((f / "origin.json").read_text()) for f in folders]
+    assert together(origins) == f"{len(folders)} replays: {len(folders)} in value at train.py:12"
+
+
+def test_healthy_variables_of_a_single_failing_step_are_not_told(tmp_path: Path) -> None:
+    recorded(PROGRAMS["masked attention, empty row"], tmp_path)
+    assert not any(s.id == "live-failing-steps-alike" for s in diagnose([tmp_path / "rec"]).symptoms)

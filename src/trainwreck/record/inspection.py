@@ -13,6 +13,7 @@ from typing import Any
 from trainwreck.collect import collect
 from trainwreck.core.errors import NothingReadable
 from trainwreck.core.run import Run, Series
+from trainwreck.runs.signs import live_captures
 from trainwreck.runs.witness import witness
 
 BUCKETS = 48
@@ -66,6 +67,8 @@ def recording(run: Run) -> dict[str, Any]:
         "modules": modules,
         "maps": maps,
         "memory": {"peak": max(memory.values), "last": memory.values[-1]} if memory and len(memory) else None,
+        "failing": [c.get("step") for c in live_captures.failing(run)],
+        "alike": live_captures.common(run),
         "events": [
             {"step": e.where.step, "kind": e.kind, "text": e.text, "module": e.where.module}
             for e in run.events
@@ -171,6 +174,9 @@ def _recording_text(ranks: Sequence[Mapping[str, Any]]) -> list[str]:
                 f"{quantity} by module, steps {heat['first']:g} to {heat['last']:g} (log scale, x: not finite)",
             ]
             lines += [f"{name[-40:]:40} {row}" for name, row in _shaded(heat["rows"]).items()]
+        if rank["failing"]:
+            lines += ["", f"captured steps: {', '.join(f'{s:g}' for s in rank['failing'])}"]
+            lines += [f"  {text}" for text in rank["alike"]]
         lines += ["", *(f"step {e['step'] or 0:g}: {e['text']}" for e in rank["events"])]
     return lines
 

@@ -10,6 +10,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,31 @@ def replay(capture: Path, device: str | None = None) -> dict[str, Any]:
             place = f"{facts.get('path')}:{facts.get('line')}"
             raise TrainwreckError(f"{capture}: the script ended (exit code {code}) before it came to {place}")
         return _json(answer)
+
+
+def captures(paths: Iterable[Path]) -> list[Path]:
+    """The captures that ``paths`` name: themselves, and those of failing steps in a recording, in order of steps."""
+    found: list[Path] = []
+    for path in paths:
+        below = [p for p in path.glob("capture-*") if (p / "capture.json").is_file() and "crash" not in p.name]
+        found += sorted(below, key=lambda p: (len(p.name), p.name)) or [path]
+    return list(dict.fromkeys(found))
+
+
+def together(origins: Sequence[Mapping[str, Any]]) -> str:
+    """One sentence on several origins: how many were born at one place."""
+    places = Counter(_birth(o) for o in origins if o.get("kind") not in (None, "unknown"))
+    if not places:
+        return f"{len(origins)} replays, none of which found an origin"
+    parts = [f"{count} in {place}" for place, count in places.most_common(4)]
+    return f"{len(origins)} replays: {', '.join(parts)}"
+
+
+def _birth(origin: Mapping[str, Any]) -> str:
+    data = origin.get("data")
+    held = data[0].get("name") if isinstance(data, list) and data and isinstance(data[0], dict) else None
+    name = origin.get("call") or origin.get("op") or held or origin.get("kind")
+    return f"{name} at {origin['path']}:{origin.get('line')}" if origin.get("path") else str(name)
 
 
 def _facts(capture: Path) -> dict[str, Any]:

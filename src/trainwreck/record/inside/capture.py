@@ -7,6 +7,7 @@ bit for bit. Per step only the state of torch's generator is taken (about 1 µs)
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import time
@@ -18,6 +19,7 @@ import torch
 
 from . import callers, isolate, package, replay, tensors, values, variables
 from .alarms import NONFINITE_GRADIENT, NONFINITE_LOSS, NONFINITE_WEIGHTS, Alarm
+from .health import nonfinite_loss
 from .optimizers import blame
 from .probe import Backward, Probe, Step
 
@@ -47,12 +49,27 @@ class Capture(Probe):
         self._children: dict[int, tuple[float, str]] = {}
         self._steps: set[int] = set()
         self._spikes = 0
+        self._damaged = False
+        """No further batch is worth keeping: the weights are not finite either, or enough have been kept."""
         self._optimizer: weakref.ref[Any] | None = None
         self.budget = int(self.recorder.options.get("capture_bytes", BUDGET))
         self.recorder.on_alarm.append(self.alarm)
 
     def backward(self, moment: Backward) -> None:
         self._past = replay.places(replay.stack(sys._getframe(1), 12))
+        if moment.value is not None and not math.isfinite(moment.value):
+            self._repeated(moment, moment.value)
+
+    def _repeated(self, moment: Backward, value: float) -> None:
+        """One more failing batch of a loop that steps over such: several are kept, because they can be compared."""
+        overflow = moment.scale is not None and math.isinf(value)
+        if overflow or self._damaged or moment.step in self._steps or not self._steps:
+            return
+        optimizer = self._optimizer() if self._optimizer is not None else None
+        held = [p for group in optimizer.param_groups for p in group["params"]] if optimizer is not None else []
+        self._damaged = len(self._steps) >= MAX_CAPTURES or any(tensors.nonfinite(p) for p in held)
+        if not self._damaged:
+            self.alarm(nonfinite_loss(moment.step, value, moment.frame, moment.loss))
 
     def after_step(self, step: Step) -> None:
         self._random = self._generator.get_state()

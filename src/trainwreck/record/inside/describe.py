@@ -210,6 +210,8 @@ def _outside(origin: Origin, attempt: Attempt, known: values.Known) -> dict[str,
     if origin.first is not None:
         met = _event(origin.first) if origin.first.frames else {"op": origin.first.op, "module": origin.first.module}
         told["met"] = {k: met.get(k) for k in ("op", "call", "module", "path", "line")}
+        if kind == "unknown" and met.get("path"):
+            told |= {"path": met["path"], "line": met.get("line")}  # where it comes in
     if kind in ("weights", "buffer"):
         told["module"] = reference.name
     line, path = reference.line, reference.path

@@ -42,7 +42,8 @@ def digest(value: Any) -> dict[str, Any]:
     if flat.dtype == torch.bool:
         return {"mean": flat.float().mean()}
     if flat.dtype in INTEGERS:
-        return _integers(flat, value.dim())
+        found = _integers(flat, value.dim())
+        return found | {"length": float(value.shape[1])} if value.dim() == 2 else found
     if flat.dtype not in FLOATS:
         return {}
     flat = flat.float()

@@ -23,6 +23,8 @@ FORMAT = 1
 MAX_BETWEEN = 6
 """Frames of a framework whose variables are kept: of its loop and its training step, the batch among them."""
 MAX_NUMBERS = 200
+MAX_CODES, MAX_COUNTED = 32, 1 << 20
+"""Different values that are told of an integer variable (labels), and elements up to which they are looked for."""
 MAX_SOURCES = 12
 MAX_SOURCE_BYTES = 400_000
 PACKAGES = ("torch", "numpy", "transformers", "trl", "peft", "accelerate", "lightning", "datasets", "deepspeed")
@@ -87,7 +89,7 @@ def write(job: Job, known: values.Known) -> None:
         "python": platform.python_version(),
         "versions": {n: getattr(sys.modules[n], "__version__", None) for n in PACKAGES if n in sys.modules},
         "device": _device(known),
-        "variables": {n: tensors.ranges(t) | {"graph": bool(t.requires_grad)} for n, t in list(variables.items())[:64]},
+        "variables": {n: _facts(t) for n, t in list(variables.items())[:64]},
         "numbers": {
             label + name: value for label, level in step_frames(job.frames) for name, value in _numbers(level).items()
         },
@@ -97,6 +99,20 @@ def write(job: Job, known: values.Known) -> None:
     }
     tensors.write_json(os.path.join(part, "capture.json"), facts)
     os.rename(part, job.folder)
+
+
+def _facts(tensor: Any) -> dict[str, Any]:
+    """Ranges of a variable; of integers also which values they are, of a table the columns that are not finite."""
+    facts = tensors.ranges(tensor) | {"graph": bool(tensor.requires_grad)}
+    with contextlib.suppress(Exception):
+        flat = tensor.detach()
+        if flat.dtype in (torch.int64, torch.int32, torch.uint8) and 0 < flat.numel() <= MAX_COUNTED:
+            codes = torch.unique(flat).tolist()
+            facts |= {"codes": codes} if len(codes) <= MAX_CODES else {}
+        elif (facts.get("nan") or facts.get("inf")) and flat.dim() == 2:
+            bad = (~torch.isfinite(flat)).any(0).nonzero().flatten().tolist()
+            facts |= {"bad_columns": bad} if len(bad) <= MAX_CODES else {}
+    return facts
 
 
 def step_frame(frames: list[FrameType]) -> FrameType | None:

@@ -1,6 +1,6 @@
-"""Origins that the recorder's replay found: ``origin.json`` in a capture, laid out in record/inside/describe.py.
+"""Captures of failing steps: ``origin.json``, laid out in record/inside/describe.py, and the facts in ``capture.json``.
 
-The event joins the recording beside which the capture lies. Facts of the capture itself hold nothing for a curve.
+Their events, ``origin`` and ``capture-facts``, join the recording beside which the capture lies.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ def silent(source: Source) -> bool:
 
 def read(source: Source) -> list[Run]:
     """A run that holds one event, under the name of its rank's recording. Raises ValueError if the file is damaged."""
-    if source.head.startswith(HEADS[1]):
-        return []
     with source.open() as stream:
         told = json.loads(stream.read(MAX_BYTES))
     if not isinstance(told, dict):
         raise ValueError("no origin stands in it")
+    facts = source.head.startswith(HEADS[1])
+    if facts and not isinstance(told.get("variables"), dict):
+        return []  # of a crash: its frames are told by the traceback
     rank = told.get("rank") if isinstance(told.get("rank"), int) else 0
     where = Where(
         "code" if isinstance(told.get("path"), str) else "tensor",
@@ -48,9 +49,10 @@ def read(source: Source) -> list[Run]:
         module=_text(told, "module"),
         rank=rank or None,
     )
-    event = Event("origin", str(told.get("text", ""))[:2000], where, told)
+    event = Event("capture-facts" if facts else "origin", str(told.get("text", ""))[:2000], where, told)
     folder = PurePosixPath(source.name).parent.parent
-    return [Run(str(folder / f"rank{rank}.origin"), FORMAT, {}, events=[event], files=(source.name,))]
+    name = f"rank{rank}.{'capture' if facts else 'origin'}"
+    return [Run(str(folder / name), FORMAT, {}, events=[event], files=(source.name,))]
 
 
 def _text(told: dict[str, Any], key: str) -> str | None:
