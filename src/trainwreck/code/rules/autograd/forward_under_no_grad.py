@@ -18,6 +18,8 @@ from trainwreck.code.flow import back
 from trainwreck.code.order import turns_off, under_no_grad
 from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speaks_of_freezing
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.cuts import switched_off
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_module, modules
@@ -148,6 +150,13 @@ def probing(loader, ce):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, switched_off)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     """The loss that goes backward is computed under ``no_grad`` itself, or by a ``forward`` that is; or a part that an
     optimizer is to train only ever runs without gradients."""
     told = False

@@ -19,6 +19,8 @@ from trainwreck.code.facts import (
 from trainwreck.code.flow import back
 from trainwreck.code.params import learners, parts
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.cuts import hard
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import losses
@@ -93,6 +95,13 @@ DEAD = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, hard)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     found = list(_before_the_loss(project))
     yield from found or _inside(project)
 

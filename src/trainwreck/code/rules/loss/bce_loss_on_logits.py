@@ -13,6 +13,8 @@ from trainwreck.code.facts import (
     linear,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.losses import bce_on_logits
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends, ends
@@ -59,6 +61,13 @@ BCE = {"bce", "binarycrossentropy"}
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, bce_on_logits)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for loss in losses(project):
         value = loss.argument("input", 0)
         if value is None or not loss_kind(project, loss) <= {

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.numerics import std_single
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.spine import ends
 from trainwreck.code.surface import Surface
@@ -46,6 +48,13 @@ def main(r):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, std_single)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in _deviations(project):
         made = _single(project, call)
         if made is not None:

@@ -1,0 +1,222 @@
+"""Where the graph is cut: trained parameters that stand behind a loss, and that no backward reaches."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Place, Table
+from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import backwards, unknown
+from trainwreck.code.rehearsal.rehearsing import is_optimizer
+from trainwreck.code.scopes import FunctionNode
+
+DETACHES = frozenset(
+    ["detach", "detach_", "item", "numpy", "tolist", "data", "tensor", "as_tensor", "array", "asarray"]
+)
+HARD = frozenset(
+    """argmax argmin round sign floor ceil trunc heaviside eq ne lt le gt ge long int bool byte one_hot topk_indices
+    bernoulli multinomial argsort""".split()
+)
+"""Operations through which no gradient, or a gradient of zero, passes."""
+FLAT = frozenset(["round", "sign", "floor", "ceil", "trunc", "heaviside"])
+"""Those that hang in the graph all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """``node`` passes no gradient on, and the parameters ``lost`` get none by any way."""
+
+    node: Node
+    kind: str
+    """``detached``, ``hard`` or ``no_grad``."""
+    lost: tuple[Node, ...]
+    loss: Place | None
+
+
+def cuts(run: Rehearsing) -> list[Cut]:
+    """The cuts that keep parameters of an optimizer from all gradients."""
+    if "cuts" not in run.memo:
+        run.memo["cuts"] = list(_cuts(run))
+    found: list[Cut] = run.memo["cuts"]
+    return found
+
+
+def _cuts(run: Rehearsing) -> Iterator[Cut]:
+    events = backwards(run)
+    if not events or any(e.name == "grad" for e in run.tape):
+        return
+    held: dict[int, Node] = {}
+    for optimizer in [o for o in run.objects if is_optimizer(o)]:
+        for param in run.optimized(optimizer)[0]:
+            if param.trainable is not False:
+                held[id(param)] = param
+    everyone = [e for e in run.tape if e.name == "backward"]
+    reached: set[int] = set()
+    blind = False
+    for event in everyone:
+        passed, seen_unknown = _flow(event.subject)
+        reached |= passed
+        blind = blind or seen_unknown
+    lost = {key: p for key, p in held.items() if key not in reached}
+    if blind or not lost:
+        return
+    behind: dict[int, Cut] = {}
+    kept: dict[int, set[int]] = {}
+    for event in events:
+        for node, kind in _edges(event.subject):
+            inside = [lost[key] for key in _params(node) if key in lost]
+            if inside:
+                behind[id(node)] = Cut(node, kind, tuple(inside), event.place)
+                kept[id(node)] = {id(p) for p in inside}
+    yield from behind.values()
+
+
+def _flow(loss: object) -> tuple[set[int], bool]:
+    """Parameters that a gradient other than zero reaches, and whether something unknown lies on the way."""
+    passed: set[int] = set()
+    blind = False
+    queue = list(parts(loss))
+    seen = {id(n) for n in queue}
+    while queue:
+        node = queue.pop()
+        if node.op == "param":
+            passed.add(id(node))
+            continue
+        if not node.grad or node.op in FLAT:
+            continue
+        if unknown(node):
+            blind = True
+        for inner in _inner(node):
+            if id(inner) not in seen:
+                seen.add(id(inner))
+                queue.append(inner)
+    return passed, blind
+
+
+def _inner(node: Node) -> Iterator[Node]:
+    for item in (*node.inputs, *(v for v in node.options.values() if isinstance(v, Node | tuple | Table))):
+        yield from parts(item)
+
+
+def _edges(loss: object) -> Iterator[tuple[Node, str]]:
+    """The first values on the ways from the loss that pass no gradient on."""
+    queue = list(parts(loss))
+    seen = {id(n) for n in queue}
+    while queue:
+        node = queue.pop(0)
+        kind = _kind(node)
+        if kind:
+            yield node, kind
+            continue
+        if not node.grad:
+            continue
+        for inner in _inner(node):
+            if id(inner) not in seen:
+                seen.add(id(inner))
+                queue.append(inner)
+
+
+def _kind(node: Node) -> str:
+    if node.op in FLAT:
+        return "hard"
+    if node.grad or node.op in ("param", "batch") or unknown(node):
+        return ""
+    if node.op in HARD:
+        return "hard"
+    if node.op in DETACHES:
+        return "detached"
+    return "no_grad" if any(n.grad or n.op == "param" for n in _inner(node)) else "behind"
+
+
+def _params(node: Node) -> set[int]:
+    found: set[int] = set()
+    queue, seen = [node], {id(node)}
+    while queue:
+        at = queue.pop()
+        if at.op == "param":
+            found.add(id(at))
+            continue
+        for inner in _inner(at):
+            if id(inner) not in seen:
+                seen.add(id(inner))
+                queue.append(inner)
+    return found
+
+
+def _source(cut: Cut) -> tuple[Node, str]:
+    """The operation behind a value without a gradient that took it away: the last one before it still hung."""
+    node, kind = cut.node, cut.kind
+    wanted = {id(p) for p in cut.lost}
+    for _ in range(200):
+        if kind in ("hard", "detached"):
+            return node, kind
+        following = next((n for n in _inner(node) if n.op != "param" and _params(n) & wanted and not n.grad), None)
+        if following is None:
+            return node, "no_grad"
+        node = following
+        kind = _kind(node) or kind
+    return node, kind
+
+
+def detached(run: Rehearsing) -> Iterator[Answer]:
+    yield from _answers(run, "detached", "the gradient ends here")
+
+
+def hard(run: Rehearsing) -> Iterator[Answer]:
+    yield from _answers(run, "hard", "no gradient passes this operation")
+
+
+def _answers(run: Rehearsing, kind: str, text: str) -> Iterator[Answer]:
+    told: set[int] = set()
+    for cut in cuts(run):
+        node, why = _source(cut)
+        lost = {id(p) for p in cut.lost}
+        if why == kind and node.place is not None and not lost <= told:
+            told |= lost
+            yield Answer(node.place, f"{text}, and {_names(cut)} never learn", _proof(cut))
+
+
+def switched_off(run: Rehearsing) -> Iterator[Answer]:
+    """The context or decorator that switches gradients off around what is to be trained."""
+    for cut in cuts(run):
+        node, why = _source(cut)
+        if why != "no_grad":
+            continue
+        place = _switch(run, node)
+        if place is not None:
+            yield Answer(place, f"gradients are off here, and {_names(cut)} never learn", _proof(cut))
+
+
+def _names(cut: Cut) -> str:
+    names = sorted({p.name.rsplit(".", 1)[0] if "." in p.name else p.name for p in cut.lost if p.name})
+    return ("the parameters of " + ", ".join(names[:3])) if names else "trained parameters"
+
+
+def _proof(cut: Cut) -> tuple[Place, ...]:
+    return (cut.loss,) if cut.loss is not None else ()
+
+
+def _switch(run: Rehearsing, node: Node) -> Place | None:
+    """Where gradients were switched off for this value: the innermost ``with`` or decorated function around it."""
+    for place in reversed([*node.stack, *([node.place] if node.place is not None else [])]):
+        at, scope = place
+        project = run.project
+        for above in (at, *project.ancestors(at, scope)):
+            if isinstance(above, ast.With):
+                for item in above.items:
+                    if _off(item.context_expr):
+                        return item.context_expr, scope
+            if isinstance(above, FunctionNode):
+                for decorator in above.decorator_list:
+                    if _off(decorator):
+                        return decorator, scope
+    return None
+
+
+def _off(node: ast.expr) -> bool:
+    text = ast.unparse(node)
+    return "no_grad" in text or "inference_mode" in text or "set_grad_enabled" in text

@@ -1,0 +1,196 @@
+"""Operations on the way of a backward whose value or slope is infinite for values that can occur."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Obj, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import behind, bounds, core, trained, users, vanishes
+
+LOGS = frozenset(["log", "log2", "log10"])
+STEEP = frozenset(["log", "sqrt", "rsqrt", "reciprocal", "acos", "asin", "arccos", "log2", "log10"])
+"""Functions whose slope is infinite, or that are not defined, at a border of their domain."""
+COMPARED = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
+
+
+def log_of_zero(run: Rehearsing) -> Iterator[Answer]:
+    for node in trained(run):
+        if node.op not in LOGS or node.place is None or not node.grad or not node.inputs:
+            continue
+        why = vanishes(node.inputs[0])
+        if why and not _weighted_by_itself(run, node):
+            yield Answer(node.place, f"the logarithm of {why} is infinite once it underflows")
+
+
+def _weighted_by_itself(run: Rehearsing, log: Node) -> bool:
+    """``p * log(p)``: an entropy."""
+    own = {id(n) for n in core(log.inputs[0])}
+    for user in users(run).get(id(log), ()):
+        if user.op == "mul" and any(id(n) in own for i in user.inputs if i is not log for n in core(i)):
+            return True
+    return False
+
+
+def exp_overflow(run: Rehearsing) -> Iterator[Answer]:
+    """A softmax by hand without the maximum taken off."""
+    for node in trained(run):
+        if node.op != "exp" or node.place is None or not node.inputs or not bounds(node.inputs[0]).free:
+            continue
+        if bounds(node.inputs[0]).high < 80:
+            continue
+        if any(_divides_own_sum(run, user, node) for user in users(run).get(id(node), ())):
+            text = "a softmax by hand without subtracting the maximum: it overflows for large scores"
+            yield Answer(node.place, text)
+
+
+def _divides_own_sum(run: Rehearsing, user: Node, node: Node) -> bool:
+    """``e / e.sum(...)``, or ``log(e.sum(...))``."""
+    if user.op == "div" and user.inputs and user.inputs[0] is node:
+        return any(n.op == "sum" and node in n.inputs[:1] for n in ancestors(user.inputs[1]))
+    if user.op == "sum" and node in user.inputs[:1]:
+        return any(u.op in LOGS for u in users(run).get(id(user), ()))
+    return False
+
+
+def sqrt_at_zero(run: Rehearsing) -> Iterator[Answer]:
+    """A root of squared differences of all pairs of one thing, of a relu, of a correlation's arc cosine at 1."""
+    for node in trained(run):
+        if node.place is None or not node.grad or not node.inputs:
+            continue
+        half = node.op == "pow" and len(node.inputs) > 1 and node.inputs[1] in (0.5, -0.5)
+        if node.op in ("sqrt", "rsqrt") or half:
+            if pair := _pairs(node.inputs[0]):
+                yield Answer(node.place, f"{pair}, and the root of 0 has no gradient")
+            elif vanishes(node.inputs[0]) in ("a relu",):
+                yield Answer(node.place, "a relu is exactly zero for many elements, and the root of 0 has no gradient")
+        elif node.op in ("acos", "arccos", "asin") and all(
+            n.op in ("cosine_similarity",) for n in core(node.inputs[0])
+        ):
+            yield Answer(node.place, "the slope of the arc cosine is infinite at a similarity of 1")
+
+
+def _pairs(value: Value) -> str:
+    """Words where the value is a distance of each element of a thing to every element of it."""
+    for node in _additive(value):
+        if node.op == "sub" and len(node.inputs) == 2:
+            one, other = (_spread(i) for i in node.inputs)
+            if one is not None and other is not None and one[0] is other[0] and one[1] != other[1]:
+                return "each element is compared with itself too"
+        if node.op == "cdist" and len(node.inputs) > 1 and node.inputs[0] is node.inputs[1]:
+            return "each element is compared with itself too"
+    return ""
+
+
+def _additive(value: Value) -> Iterator[Node]:
+    """The differences below sums, squares and selections; nothing where a constant is added."""
+    queue = list(parts(value))
+    for _ in range(40):
+        if not queue:
+            return
+        node = queue.pop()
+        if node.op in ("sub", "cdist"):
+            yield node
+        elif node.op in ("sum", "mean", "square", "abs", "cumsum") or _squares(node):
+            queue += list(parts(node.inputs[0]))
+        elif (inner := behind(node)) is not None and node.op not in ("getitem", "gather", "masked_select"):
+            queue += [n for i in inner for n in parts(i)]
+
+
+def _squares(node: Node) -> bool:
+    """``x ** 2`` or ``x * x``."""
+    return node.inputs[1:2] == (2,) if node.op == "pow" else node.op == "mul" and len({id(i) for i in node.inputs}) == 1
+
+
+def _spread(value: Value) -> tuple[Node, tuple[object, ...]] | None:
+    """The value that axes were added to, and how."""
+    if not isinstance(value, Node) or not value.inputs or not isinstance(value.inputs[0], Node):
+        return None
+    if value.op == "unsqueeze":
+        return value.inputs[0], tuple(value.inputs[1:])
+    if value.op == "getitem":
+        index = value.inputs[1] if isinstance(value.inputs[1], tuple) else (value.inputs[1],)
+        if None in index and all(p is None or p is Ellipsis or isinstance(p, Obj) for p in index):
+            return value.inputs[0], tuple("new" if p is None else "all" for p in index)
+    if value.op == "view" or value.op == "reshape":
+        return None
+    return None
+
+
+def where_nan(run: Rehearsing) -> Iterator[Answer]:
+    """A branch of ``where`` that is steep exactly where the other one is taken."""
+    for node in trained(run):
+        if node.op != "where" or len(node.inputs) < 3 or node.place is None or not node.grad:
+            continue
+        tested = _tested(node.inputs[0])
+        if not tested:
+            continue
+        for branch in node.inputs[1:3]:
+            found = _steep(branch, tested)
+            if found is not None and found.place is not None:
+                text = "this branch is differentiated for every element, also where it is not taken: 0 times inf is NaN"
+                yield Answer(found.place, text, (node.place,))
+                break
+
+
+def _tested(condition: Value) -> set[int]:
+    """The values (by ``id``) that a condition compares with a constant near the border of a domain."""
+    found: set[int] = set()
+    for node in ancestors(condition, through=lambda n: n.op in ("and", "or", "invert", *COMPARED, "bool", "either")):
+        if node.op in COMPARED and len(node.inputs) == 2:
+            for side, other in (node.inputs, node.inputs[::-1]):
+                if isinstance(other, int | float) and abs(other) <= 1 and isinstance(side, Node):
+                    found |= {id(side), *(id(n) for n in core(side))}
+    return found
+
+
+def _steep(branch: Value, tested: set[int]) -> Node | None:
+    """A steep function of a tested value itself, on the way to ``branch``."""
+    for node in ancestors(branch):
+        if not node.inputs:
+            continue
+        argument = node.inputs[0]
+        if node.op == "div" and len(node.inputs) > 1:
+            argument = node.inputs[1]
+        elif node.op == "pow":
+            power = node.inputs[1] if len(node.inputs) > 1 else None
+            if not (isinstance(power, float | int) and power < 1 and power != 0):
+                continue
+        elif node.op not in STEEP:
+            continue
+        if any(id(n) in tested for n in (*parts(argument), *core(argument))) and _reaches_gradient(node, branch):
+            return node
+    return None
+
+
+def _reaches_gradient(node: Node, branch: Value) -> bool:
+    """True where the steep value hangs in the graph, or is a factor in the slope of something that does."""
+    if node.grad:
+        return True
+    for other in ancestors(branch):
+        if not other.grad or other.op not in ("mul", "div", "pow", "square", "exp"):
+            continue
+        if other.op in ("mul", "div"):
+            sides = [i for i in other.inputs[:2] if isinstance(i, Node)]
+            if len(sides) < 2 or not any(s.grad for s in sides):
+                continue
+        if any(n is node for n in ancestors(other)):
+            return True
+    return False
+
+
+def std_single(run: Rehearsing) -> Iterator[Answer]:
+    """A deviation with Bessel's correction over an axis of one element."""
+    for node in run.nodes:
+        if node.op not in ("std", "var", "std_mean", "var_mean") or node.place is None or not node.inputs:
+            continue
+        if node.full.startswith(("numpy", "np", "statistics")) or not isinstance(node.inputs[0], Node):
+            continue
+        if node.options.keys() & {"unbiased", "correction", "ddof"}:
+            continue
+        rest = node.inputs[1 : len(node.inputs) - len(node.options)]
+        along = node.options.get("dim", rest[0] if rest else None)
+        if isinstance(along, int) and not isinstance(along, bool) and node.inputs[0].shape.dim(along) == 1:
+            yield Answer(node.place, "the deviation is taken over an axis of one element: 0/0")

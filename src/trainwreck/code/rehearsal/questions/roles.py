@@ -1,0 +1,311 @@
+"""What kind of values a node holds: raw outputs of a network, probabilities, logarithms, data; and their bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value, candidates
+from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, graph, parts
+
+STRUCTURE = frozenset(
+    """view reshape permute transpose t T mT H squeeze unsqueeze flatten contiguous clone to float double half bfloat16
+    cuda cpu type type_as getitem element expand expand_as repeat repeat_interleave index_select gather
+    take_along_dim masked_select diagonal swapaxes swapdims movedim rearrange chunk split unbind flip roll narrow select
+    view_as reshape_as ravel unflatten identity tile astype requires_grad_ retain_grad detach detach_ data diag
+    pin_memory as_tensor tensor from_numpy numpy""".split()
+)
+"""What moves or selects values and leaves each as it is."""
+JOINS = frozenset(["cat", "concat", "concatenate", "stack", "hstack", "vstack"])
+RAW = frozenset(
+    """linear bilinear conv1d conv2d conv3d convtranspose1d convtranspose2d convtranspose3d conv_transpose2d
+    lazylinear""".split()
+)
+"""Layers whose outputs are any real numbers."""
+PROBABILITIES = frozenset(["softmax", "sigmoid", "softmin", "hardsigmoid", "softmax2d", "expit", "gumbel_softmax"])
+LOGARITHMS = frozenset(["log_softmax", "logsigmoid", "log_prob", "logsumexp_normalised"])
+KEEPS_SIGN = frozenset(
+    ["mean", "sum", "amax", "amin", "max", "min", "logsumexp", "median", "dropout", "prod", "cumsum"]
+)
+TINY = 1e-30
+"""The smallest constant that keeps a float32 away from zero in a sum (the smallest normal one is 1.2e-38)."""
+
+
+def core(value: Value) -> list[Node]:
+    """The values that ``value`` was selected or reshaped from."""
+    found: list[Node] = []
+    seen: set[int] = set()
+
+    def follow(item: Value, depth: int) -> None:
+        for node in parts(item):
+            if id(node) in seen or depth > 60:
+                continue
+            seen.add(id(node))
+            inner = behind(node)
+            if inner is None:
+                found.append(node)
+            else:
+                for one in inner:
+                    follow(one, depth + 1)
+
+    follow(value, 0)
+    return found
+
+
+def behind(node: Node) -> list[Value] | None:
+    """What ``node`` only selects or reshapes; None where it computes."""
+    if node.op == "either":
+        return [c for c in candidates(node) if c is not None]
+    if node.op in JOINS and node.inputs:
+        first = node.inputs[0]
+        return list(first) if isinstance(first, tuple) else list(first.items) if isinstance(first, Items) else None
+    if node.op == "part" and node.inputs and isinstance(node.inputs[0], Node):
+        return [node.inputs[0]] if node.inputs[0].op in STRUCTURE else None
+    if node.op == "max" and node.shapes:
+        return [node.inputs[0]]
+    if node.op in STRUCTURE and node.inputs and isinstance(node.inputs[0], Node):
+        return [node.inputs[0]]
+    if node.op == "split" and not node.full and node.inputs:
+        return [node.inputs[0]]
+    if node.op == "setitem" and len(node.inputs) > 1:
+        return [node.inputs[0], node.inputs[1]]
+    if node.op == "dropout" and node.inputs:
+        return [node.inputs[0]]
+    return None
+
+
+def unknown(node: Node) -> bool:
+    return node.op in OPAQUE or node.unknown
+
+
+def backwards(run: Rehearsing) -> list[Event]:
+    """One backward for each place, the last turn of it."""
+    found: dict[int, Event] = {}
+    for event in run.tape:
+        if event.name == "backward" and event.place is not None:
+            found[id(event.place[0])] = event
+    return list(found.values())
+
+
+def trained(run: Rehearsing) -> list[Node]:
+    """Every value that some backward goes through, each once."""
+    if "trained" not in run.memo:
+        seen: dict[int, Node] = {}
+        for event in backwards(run):
+            for node in graph(event.subject):
+                if node.grad or node.op == "param":
+                    seen[id(node)] = node
+        run.memo["trained"] = list(seen.values())
+    found: list[Node] = run.memo["trained"]
+    return found
+
+
+def users(run: Rehearsing) -> dict[int, list[Node]]:
+    """For each value (by ``id``) those that were computed from it."""
+    if "users" not in run.memo:
+        table: dict[int, list[Node]] = {}
+        for node in run.nodes:
+            for item in node.inputs:
+                for inner in parts(item):
+                    table.setdefault(id(inner), []).append(node)
+        run.memo["users"] = table
+    found: dict[int, list[Node]] = run.memo["users"]
+    return found
+
+
+def learns(value: Value) -> bool:
+    """True where parameters stand behind the value."""
+    return any(n.op == "param" for n in ancestors(value))
+
+
+def made_at(run: Rehearsing, node: Node) -> Place | None:
+    """Where a reader would say that ``node`` is made: the construction of a layer in a stack, else the call."""
+    if node.owner is not None and node.owner.place is not None:
+        for holder in run.objects:
+            if holder.name in ("Sequential", "ModuleList") and any(v is node.owner for v in holder.attributes.values()):
+                return node.owner.place
+    return node.place
+
+
+def loss_place(node: Node) -> Place | None:
+    """Of a loss: where its object is made, else where it is called."""
+    return node.owner.place if node.owner is not None and node.owner.place is not None else node.place
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """All values lie in ``low..high``. ``free``: really spread over all of it, without a bound that is known."""
+
+    low: float
+    high: float
+    free: bool = False
+
+
+ANYTHING = Bounds(-math.inf, math.inf)
+
+
+def bounds(value: Value, depth: int = 0) -> Bounds:
+    """The interval that a value is sure to lie in."""
+    if isinstance(value, bool):
+        return Bounds(0.0, 1.0)
+    if isinstance(value, int | float):
+        return Bounds(float(value), float(value))
+    if not isinstance(value, Node) or depth > 40:
+        return ANYTHING
+    inputs = value.inputs
+    first = inputs[0] if inputs else None
+    op = value.op
+    if op in RAW:
+        return Bounds(-math.inf, math.inf, True)
+    if op in PROBABILITIES:
+        return Bounds(0.0, 1.0)
+    if op in ("log_softmax", "logsigmoid"):
+        return Bounds(-math.inf, 0.0)
+    if op in ("tanh", "sin", "cos", "erf", "softsign", "cosine_similarity", "hardtanh", "lstm", "gru", "rnn"):
+        return Bounds(-1.0, 1.0)
+    if op in ("relu", "softplus", "abs", "exp", "sqrt", "square", "norm", "var", "std", "cdist", "pairwise_distance"):
+        high = bounds(first, depth + 1).high if op in ("relu", "exp", "sqrt") else math.inf
+        return Bounds(0.0, _exp(high) if op == "exp" else high if op == "relu" else math.inf)
+    if op == "relu6":
+        return Bounds(0.0, 6.0)
+    if op == "pow" and len(inputs) > 1 and isinstance(inputs[1], int | float) and inputs[1] % 2 == 0:
+        return Bounds(0.0, math.inf)
+    if op in ("clamp", "clip", "clamp_min", "clamp_max", "maximum", "minimum"):
+        return _clamped(value, depth)
+    if op in ("add", "sub", "mul", "div", "neg") and inputs:
+        return _arithmetic(op, [bounds(i, depth + 1) for i in inputs[:2]])
+    if op in ("batch", "loaded", "mul_", "buffer") and first is not None and op != "batch":
+        return bounds(first, depth + 1)
+    inner = behind(value)
+    if inner is not None:
+        found = [bounds(i, depth + 1) for i in inner]
+        return _union(found) if found else ANYTHING
+    if op in ("mean", "amax", "amin", "max", "min", "median", "part") and isinstance(first, Node):
+        base = bounds(first, depth + 1)
+        return Bounds(base.low, base.high, base.free and op != "mean")
+    if op == "sum" and isinstance(first, Node):
+        base = bounds(first, depth + 1)
+        return Bounds(0.0 if base.low >= 0 else -math.inf, 0.0 if base.high <= 0 else math.inf, base.free)
+    return ANYTHING
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def _union(found: list[Bounds]) -> Bounds:
+    return Bounds(min(b.low for b in found), max(b.high for b in found), any(b.free for b in found))
+
+
+def _clamped(node: Node, depth: int) -> Bounds:
+    base = bounds(node.inputs[0] if node.inputs else None, depth + 1)
+    low, high = base.low, base.high
+    floor = node.options.get("min", node.options.get("a_min"))
+    ceiling = node.options.get("max", node.options.get("a_max"))
+    rest = node.inputs[1 : len(node.inputs) - sum(k != "inplace" for k in node.options)]
+    if node.op in ("clamp", "clip"):
+        floor = rest[0] if rest and floor is None else floor
+        ceiling = rest[1] if len(rest) > 1 and ceiling is None else ceiling
+    elif node.op in ("clamp_min", "maximum"):
+        floor = rest[0] if rest and floor is None else floor
+    elif rest and ceiling is None:
+        ceiling = rest[0]
+    if floor is not None:
+        low = max(low, bounds(floor, depth + 1).low) if isinstance(floor, Node | int | float) else low
+    if ceiling is not None:
+        high = min(high, bounds(ceiling, depth + 1).high) if isinstance(ceiling, Node | int | float) else high
+    kept = base.free and floor is None and ceiling is None
+    if (floor is not None and not isinstance(floor, int | float)) or (
+        ceiling is not None and not isinstance(ceiling, int | float)
+    ):
+        return Bounds(low, high)
+    return Bounds(low, high, kept)
+
+
+def _arithmetic(op: str, sides: list[Bounds]) -> Bounds:
+    one = sides[0]
+    if op == "neg" or len(sides) < 2:
+        return Bounds(-one.high, -one.low, one.free)
+    other = sides[1]
+    free = one.free or other.free
+    if op == "add":
+        return Bounds(one.low + other.low, one.high + other.high, free)
+    if op == "sub":
+        return Bounds(one.low - other.high, one.high - other.low, free)
+    if op == "div":
+        if other.low > 0 and one.low >= 0:
+            return Bounds(0.0, _product(one.high, 1 / other.low), free)
+        return (
+            _scaled(one, 1 / other.low) if other.low == other.high and other.low else Bounds(-math.inf, math.inf, False)
+        )
+    ends = [_product(a, b) for a in (one.low, one.high) for b in (other.low, other.high)]
+    known = one.low == one.high or other.low == other.high
+    return Bounds(min(ends), max(ends), free and known and not (one.low == one.high == 0))
+
+
+def _scaled(one: Bounds, factor: float) -> Bounds:
+    ends = (_product(one.low, factor), _product(one.high, factor))
+    return Bounds(min(ends), max(ends), one.free)
+
+
+def _product(one: float, other: float) -> float:
+    return 0.0 if one == 0 or other == 0 else one * other
+
+
+def vanishes(value: Value, depth: int = 0) -> str:
+    """Why a value can be exactly zero in float32, in words; empty where nothing is known or a floor is in sight."""
+    if not isinstance(value, Node) or depth > 30:
+        return ""
+    inputs = value.inputs
+    first = inputs[0] if inputs else None
+    op = value.op
+    if op in ("softmax", "sigmoid", "softmin", "expit"):
+        return f"a {op}"
+    if op == "relu":
+        return "a relu"
+    if op == "exp":
+        below = bounds(first)
+        squares = below.high <= 0 and below.low == -math.inf
+        return "a density" if squares and _grows(first) else ""
+    if op in ("mul", "prod") or (op == "div" and isinstance(first, Node)):
+        sides = inputs[:1] if op == "div" else inputs[:2]
+        return next((why for side in sides if (why := vanishes(side, depth + 1))), "")
+    if op == "sub" and len(inputs) == 2 and bounds(first) == Bounds(1.0, 1.0):
+        return "1 - " + why if (why := vanishes(inputs[1], depth + 1)) and bounds(inputs[1]).high <= 1 else ""
+    if op in ("add", "maximum", "clamp", "clip", "clamp_min", "where", "masked_fill", "nan_to_num", "logsumexp"):
+        if op == "add" and len(inputs) == 2:
+            found = [vanishes(i, depth + 1) for i in inputs]
+            return found[0] if all(found) else ""
+        return ""
+    if op in ("sum", "mean") and isinstance(first, Node):
+        inner = core(first)
+        if any(n.op in ("softmax", "softmin") for n in inner):
+            return ""
+        return vanishes(first, depth + 1)
+    inner_values = behind(value)
+    if inner_values is not None and len(inner_values) == 1 and op not in ("detach", "data", "detach_"):
+        return vanishes(inner_values[0], depth + 1)
+    if op == "pow" and len(inputs) > 1 and isinstance(inputs[1], int | float) and inputs[1] > 0:
+        return vanishes(first, depth + 1)
+    return ""
+
+
+def _grows(value: Value) -> bool:
+    """True where a square or a distance of what a network computes stands in the exponent."""
+    return any(n.op in ("pow", "square", "cdist", "mul") and n.grad for n in ancestors(value))
+
+
+def losses(run: Rehearsing, *ops: str) -> Iterator[Node]:
+    """The library's losses (of these kinds) that run backward."""
+    for node in trained(run):
+        if node.op in ops:
+            yield node
+
+
+def given(node: Node, name: str, position: int) -> Value:
+    """An argument of a loss: layers take tensors only by place or by name."""
+    if name in node.options and not (node.owner is not None and name in node.owner.options):
+        return node.options[name]
+    return node.inputs[position] if position < len(node.inputs) else None
