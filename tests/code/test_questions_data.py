@@ -10,6 +10,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.read import parse
 from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import Question
+from trainwreck.code.rehearsal.questions.evaluation import chosen_on_test, distorted, scaled_apart, sorted_batches
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.splits import held_out_in_training, statistics_of_everything
 from trainwreck.core.program import Module, Program
@@ -236,6 +237,226 @@ for step in range(100):
     out = net(mixed).squeeze(-1)
     loss = lam * ((out - b) ** 2).mean() + (1 - lam) * ((out - b[mix]) ** 2).mean()
     loss.backward()
+""",
+    ),
+    (
+        scaled_apart,
+        ARRAYS + """
+net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
+x, y = torch.tensor(x), torch.tensor(y)
+tr, te = x[:800], x[800:]  # here
+mu, sd = tr.mean(0), tr.std(0)
+for epoch in range(20):
+    for rows in torch.randperm(800).split(32):
+        ((net((tr[rows] - mu) / sd).squeeze(-1) - y[rows]) ** 2).mean().backward()
+with torch.no_grad():
+    print(((net(te).squeeze(-1) - y[800:]) ** 2).mean())
+""",
+    ),
+    (
+        scaled_apart,
+        ARRAYS + """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 1)
+    def forward(self, x): return self.fc(x).squeeze(-1)
+def batches(x, y, size):
+    for i in range(0, len(x), size):
+        yield torch.tensor(x[i : i + size]) / 255.0, torch.tensor(y[i : i + size])
+def score(net, x, y):
+    net.eval()
+    with torch.no_grad():
+        inputs = torch.tensor(x)  # here
+        return (net(inputs) - torch.tensor(y)).abs().mean()
+net = Net()
+for epoch in range(10):
+    net.train()
+    for a, b in batches(x[:800], y[:800], 32):
+        (net(a) - b).pow(2).mean().backward()
+    print(score(net, x[800:], y[800:]))
+""",
+    ),
+    (
+        scaled_apart,
+        ARRAYS + """
+class Net(nn.Module):
+    def __init__(self, mu, sd):
+        super().__init__()
+        self.fc = nn.Linear(8, 1)
+        self.register_buffer("mu", mu)
+        self.register_buffer("sd", sd)
+    def forward(self, x): return self.fc((x - self.mu) / self.sd).squeeze(-1)
+x, y = torch.tensor(x), torch.tensor(y)
+net = Net(x[:800].mean(0), x[:800].std(0))
+def prepare(a): return a.float() / 255.0
+for epoch in range(10):
+    net.train()
+    for rows in torch.randperm(800).split(32):
+        (net(prepare(x[rows])) - y[rows]).pow(2).mean().backward()
+    net.eval()
+    with torch.no_grad():
+        print((net(prepare(x[800:])) - y[800:]).abs().mean())
+""",
+    ),
+    (
+        scaled_apart,
+        ARRAYS + """
+net = nn.Linear(8, 8)
+x = torch.tensor(x)
+for step in range(100):
+    clean = x[torch.randint(0, 800, (32,))]
+    noisy = clean + 0.3 * torch.randn_like(clean)
+    (net(noisy) - clean).pow(2).mean().backward()
+net.eval()
+with torch.no_grad():
+    print((net(x[800:]) - x[800:]).abs().mean())
+""",
+    ),
+    (
+        distorted,
+        ARRAYS + """
+def jitter(v): return v * (1 + 0.1 * torch.randn_like(v))
+class Rows(Dataset):
+    def __init__(self, x, y, transform=jitter):
+        self.x, self.y, self.transform = torch.tensor(x), torch.tensor(y), transform
+    def __len__(self): return len(self.y)
+    def __getitem__(self, i):
+        v = self.x[i]
+        if self.transform is not None:
+            v = self.transform(v)
+        return v, self.y[i]
+train = Rows(x[:800], y[:800])
+held = Rows(x[800:], y[800:])  # here
+""" + FIT + """
+fit(DataLoader(train, 32, shuffle=True), DataLoader(held, 100))
+""",
+    ),
+    (
+        distorted,
+        ARRAYS + """
+def jitter(v): return v * (1 + 0.1 * torch.randn_like(v))
+class Rows(Dataset):
+    def __init__(self, x, y, transform=None):
+        self.x, self.y, self.transform = torch.tensor(x), torch.tensor(y), transform
+    def __len__(self): return len(self.y)
+    def __getitem__(self, i):
+        v = self.x[i]
+        if self.transform is not None:
+            v = self.transform(v)
+        return v, self.y[i]
+train = Rows(x[:800], y[:800], jitter)
+held = Rows(x[800:], y[800:])
+""" + FIT + """
+fit(DataLoader(train, 32, shuffle=True), DataLoader(held, 100))
+""",
+    ),
+    (
+        distorted,
+        ARRAYS + """
+net = nn.Linear(8, 1)
+x, y = torch.tensor(x), torch.tensor(y)
+def mask_features(v):
+    keep = torch.rand(v.shape[1]) > 0.2
+    return v * keep
+def predict(v):
+    return net(mask_features(v)).squeeze(-1)  # here
+for step in range(100):
+    net.train()
+    rows = torch.randint(0, 800, (32,))
+    (predict(x[rows]) - y[rows]).pow(2).mean().backward()
+    net.eval()
+    with torch.no_grad():
+        print((predict(x[800:]) - y[800:]).abs().mean())
+""".replace("def mask_features(v):", "def augment(v):").replace("net(mask_features(v))", "net(augment(v))"),
+    ),
+    (
+        sorted_batches,
+        """
+def build(k, n):
+    xs = np.concatenate([np.random.randn(n, 8) + 3 * c for c in range(k)]).astype(np.float32)
+    return torch.tensor(xs), torch.tensor(np.repeat(np.arange(k), n))
+a, b = build(3, 300)
+net = nn.Linear(8, 3)
+for epoch in range(20):
+    for i in range(0, len(a), 32):
+        loss = nn.functional.cross_entropy(net(a[i : i + 32]), b[i : i + 32])  # here
+        loss.backward()
+""",
+    ),
+    (
+        sorted_batches,
+        """
+def build(k, n):
+    xs = torch.cat([torch.randn(n, 8) + 3 * c for c in range(k)])
+    return xs, torch.cat([torch.full((n,), c) for c in range(k)])
+a, b = build(3, 300)
+net = nn.Linear(8, 3)
+for epoch in range(20):
+    order = torch.randperm(len(a))
+    for i in range(0, len(a), 32):
+        rows = order[i : i + 32]
+        nn.functional.cross_entropy(net(a[rows]), b[rows]).backward()
+""",
+    ),
+    (
+        sorted_batches,
+        """
+a, b = torch.randn(900, 8), torch.arange(3).repeat_interleave(300)
+net = nn.Linear(8, 3)
+loader = DataLoader(TensorDataset(a, b), batch_size=30)  # here
+for u, v in loader:
+    nn.functional.cross_entropy(net(u), v).backward()
+""",
+    ),
+    (
+        sorted_batches,
+        """
+a, b = torch.randn(900, 8), torch.arange(3).repeat_interleave(300)
+net = nn.Linear(8, 3)
+loader = DataLoader(TensorDataset(a, b), batch_size=30, shuffle=True)
+for u, v in loader:
+    nn.functional.cross_entropy(net(u), v).backward()
+""",
+    ),
+    (
+        chosen_on_test,
+        ARRAYS + PAIRS + """
+import copy
+net = nn.Linear(8, 1)
+def evaluate(net, loader):
+    with torch.no_grad():
+        return sum((net(a).squeeze(-1) - b).abs().mean().item() for a, b in loader)
+train_loader, test_loader = pairs(x[:800], y[:800]), pairs(x[800:], y[800:])
+best, best_state = 1e9, None
+for epoch in range(10):
+    for a, b in train_loader:
+        (net(a).squeeze(-1) - b).pow(2).mean().backward()
+    err = evaluate(net, test_loader)  # here
+    if err < best:
+        best, best_state = err, copy.deepcopy(net.state_dict())
+net.load_state_dict(best_state)
+print("test", evaluate(net, test_loader))
+""",
+    ),
+    (
+        chosen_on_test,
+        ARRAYS + PAIRS + """
+import copy
+net = nn.Linear(8, 1)
+def evaluate(net, loader):
+    with torch.no_grad():
+        return sum((net(a).squeeze(-1) - b).abs().mean().item() for a, b in loader)
+train_loader, val_loader, test_loader = pairs(x[:700], y[:700]), pairs(x[700:800], y[700:800]), pairs(x[800:], y[800:])
+best, best_state = 1e9, None
+for epoch in range(10):
+    for a, b in train_loader:
+        (net(a).squeeze(-1) - b).pow(2).mean().backward()
+    err = evaluate(net, val_loader)
+    if err < best:
+        best, best_state = err, copy.deepcopy(net.state_dict())
+net.load_state_dict(best_state)
+print("test", evaluate(net, test_loader))
 """,
     ),
 ]  # fmt: skip

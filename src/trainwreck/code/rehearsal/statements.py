@@ -76,10 +76,17 @@ class Statements(State):
 
     # ------------------------------------------------------------------ blocks
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> Signal:
-        for statement in body:
-            signal = self.statement(statement, frame)
-            if signal is not None:
-                return signal
+        before = self.tests
+        try:
+            for statement in body:
+                self.left = None
+                signal = self.statement(statement, frame)
+                if signal is not None:
+                    return signal
+                if self.left is not None and isinstance(statement, ast.If):
+                    self.tests = (*self.tests, self.left)
+        finally:
+            self.tests, self.left = before, None
         return None
 
     def statement(self, node: ast.stmt, frame: Frame) -> Signal:
@@ -193,6 +200,7 @@ class Statements(State):
             if name == "requires_grad" and base.op == "param":
                 base.trainable = value if isinstance(value, bool) else None
                 base.writes.append(self.event("requires_grad", base, (value,), None, place))
+                return
             elif name == "grad":
                 zero = value is None or (isinstance(value, Node) and value.op in ("zeros_like", "zeros", "zero"))
                 done, state = ("zero_grad", {"held": [base], "complete": True}) if zero else ("set_grad", None)
@@ -223,7 +231,10 @@ class Statements(State):
         for value in (*candidates(one), *candidates(other)):
             if not any(same(value, known) for known in found):
                 found.append(value)
-        return self.node("either", found[:6], place)
+        made = self.node("either", found[:6], place)
+        if self.tests:
+            made.attributes["?test"] = self.tests[-1]
+        return made
 
     def _store_item(self, target: ast.Subscript, base: Value, index: Value, value: Value, frame: Frame) -> None:
         place = (target, frame.scope)
@@ -292,7 +303,11 @@ class Statements(State):
         known = self.truth(test)
         if known is not None:
             return self.block(node.body if known else node.orelse, frame)
-        return self.branches([node.body, node.orelse], frame, (node, frame.scope))
+        before, self.tests = self.tests, (*self.tests, test)
+        signal = self.branches([node.body, node.orelse], frame, (node, frame.scope))
+        self.tests = before
+        self.left = test if self.left is not None else None
+        return signal
 
     def branches(self, bodies: list[list[ast.stmt]], frame: Frame, place: Place) -> Signal:
         """Each of the bodies may run: all do, from the same names, which are joined afterwards."""
@@ -304,6 +319,7 @@ class Statements(State):
                 signal = self.block(body, frame)
                 ends.append((frame.names, signal))
         going = [names for names, signal in ends if signal is None]
+        self.left = place if any(signal == "continue" for _, signal in ends) else None
         if not going:
             signals = [signal for _, signal in ends]
             frame.names = ends[0][0]

@@ -21,6 +21,8 @@ from trainwreck.code.facts import (
     refits,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.evaluation import scaled_apart
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -68,6 +70,8 @@ def find(project: Project) -> Iterator[Evidence]:
                 text = "the training transform normalises, this one does not"
                 yield sighting(__name__, call, text, proof=[other])
                 break
+    yield from answers(__name__, project, scaled_apart)
+
 
 
 def _normalises(project: Project, call: Call) -> bool | None:

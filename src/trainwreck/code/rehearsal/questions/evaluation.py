@@ -1,0 +1,275 @@
+"""Does the evaluation see what the training saw, scaled alike and undistorted; and which data choose the model?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from trainwreck.code.calls import written
+from trainwreck.code.facts import HELD, TEST
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, key_of, paths, statistic
+
+SCALES = frozenset(["div", "sub", "mul", "add", "log", "log1p", "log2", "log10", "sqrt", "normalize", "standardize"])
+"""Operations with which inputs are brought to a scale."""
+DISTORTS = re.compile(
+    r"augm|jitter|flip|crop|distort|perturb|noise|noisy|roll|shift|rotat|cutout|erase|mixup|cutmix|specaug|corrupt|"
+    r"time_?warp|random_|rand_|scale_?aug|color"
+)
+"""Words by which programs call random distortions of inputs."""
+KEEPS = re.compile(r"save|state_dict|deepcopy|checkpoint|best_(model|net|state|weights|params)|patience|stop|wait|bad")
+
+
+def _inputs(run: Rehearsing) -> tuple[list[tuple[Event, Path]], list[tuple[Event, Path]]]:
+    """What goes into networks from outside, in training and in evaluation, as ways from the arrays."""
+    if "inputs" not in run.memo:
+        sides: tuple[list[tuple[Event, Path]], list[tuple[Event, Path]]] = ([], [])
+        for event in run.tape:
+            if event.name != "forward" or not isinstance(event.subject, Obj):
+                continue
+            training = event.grad_mode and event.state.get("training") is not False
+            for value in (*event.args, *event.options.values()):
+                for node in parts(value):
+                    if not node.grad and node.op != "param" and not _of_network(node):
+                        sides[0 if training else 1].extend((event, path) for path in paths(node))
+        run.memo["inputs"] = sides
+    found: tuple[list[tuple[Event, Path]], list[tuple[Event, Path]]] = run.memo["inputs"]
+    return found
+
+
+def _of_network(node: Node) -> bool:
+    return any(n.op == "param" or is_module(n.owner) for n in ancestors(node))
+
+
+# ---------------------------------------------------------------------- scale
+def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
+    """Inputs that the training scales (by constants, or by statistics) and the evaluation does not, or otherwise.
+
+    Compared are arrays that the same line of the program made, given to the same network at the same place."""
+    train, held = _inputs(run)
+    told: set[int] = set()
+    for event, path in held:
+        alike = [p for e, p in train if e.subject is event.subject and _same_make(p, path)]
+        if not alike:
+            continue
+        mine, others = _scaling(path), [_scaling(p) for p in alike]
+        if any(mine == other for other in others) or any("?" in s for s in (mine, *others)):
+            continue
+        more = max(others, key=len)
+        if len(more) < len(mine) or not all(op in more for op in mine):
+            continue
+        place = _last_place(path) or event.place
+        if place is None or id(place[0]) in told:
+            continue
+        told.add(id(place[0]))
+        missing = [op for op in more if op not in mine]
+        where = _scaled_at(alike, missing[0]) if missing else None
+        text = "these inputs are evaluated without the scaling that they have in training"
+        yield Answer(place, text, tuple(p for p in (where, event.place) if p is not None))
+
+
+def _same_make(one: Path, other: Path) -> bool:
+    if one.root is other.root:
+        return True
+    return one.root.place is not None and other.root.place is not None and one.root.place[0] is other.root.place[0]
+
+
+def _scaling(path: Path) -> tuple[str, ...]:
+    """The scaling on the way, in order, without what is random or depends on other data."""
+    found: list[str] = []
+    for node, before in zip(path.nodes[1:], path.nodes, strict=False):
+        if node.op not in SCALES:
+            continue
+        rest = [i for i in node.inputs if i is not before]
+        if any(isinstance(i, Node) and not statistic(i) and not _constant(i) for i in rest):
+            continue
+        found.append(node.op)
+    return tuple(found)
+
+
+def _constant(node: Node) -> bool:
+    return node.op in ("tensor", "array", "full", "ones", "zeros", "as_tensor") and not any(
+        isinstance(n, Node) for i in node.inputs for n in parts(i)
+    )
+
+
+def _last_place(path: Path) -> Place | None:
+    for node in reversed(path.nodes):
+        if node.place is not None and node.op not in ("batch", "element", "part", "index"):
+            return node.place
+    return path.nodes[-1].place if path.nodes else None
+
+
+def _scaled_at(found: Sequence[Path], op: str) -> Place | None:
+    return next((n.place for p in found for n in p.nodes if n.op == op), None)
+
+
+# ---------------------------------------------------------------------- distortion
+def distorted(run: Rehearsing) -> Iterator[Answer]:
+    """Inputs that are randomly distorted in training, by code that the evaluation runs too."""
+    train, held = _inputs(run)
+    begun = min((e.serial for e in run.tape if e.name in ("iterate", "forward")), default=0)
+    trained = {id(node.place[0]) for _, path in train for node in _random_steps(path, begun) if node.place is not None}
+    told: set[int] = set()
+    for event, path in held:
+        for node in _random_steps(path, begun):
+            if node.place is None or id(node.place[0]) not in trained or not _called_so(run, node):
+                continue
+            place = _asked_for(path, node)
+            if place is None or id(place[0]) in told:
+                continue
+            told.add(id(place[0]))
+            text = "the evaluation gets inputs that are randomly distorted, as in training"
+            yield Answer(place, text, tuple(p for p in (node.place, event.place) if p is not None))
+
+
+def _random_steps(path: Path, begun: int) -> list[Node]:
+    """Operations on the way with a random operand, or that a random test decided about. The array itself was there
+    before the first batch (``begun``), what distorts it comes after."""
+    found: list[Node] = []
+    if path.root.serial > begun:
+        return found
+    for node, before in zip(path.nodes[1:], path.nodes, strict=False):
+        if node.serial < begun:
+            continue
+        rest: list[Value] = [i for i in node.inputs if i is not before]
+        if node.op == "getitem" and rest and not isinstance(rest[0], tuple):
+            continue
+        if node.op == "either" and "?test" in node.attributes:
+            rest = [node.attributes["?test"]]
+        operands = [n for i in rest for n in parts(i)]
+        if node.op == "either" and rest and not operands:
+            continue
+        if any(n.op in RANDOM for o in operands for n in list(ancestors(o))[:40]):
+            found.append(node)
+    return found
+
+
+def _called_so(run: Rehearsing, node: Node) -> bool:
+    """True where the distortion is called one: in its statement, or by the name of the function that it stands in."""
+    assert node.place is not None
+    names = [node.place[1].name, written(run.project.statement(*node.place))[:200]]
+    return bool(DISTORTS.search(" ".join(names).lower()))
+
+
+def _asked_for(path: Path, node: Node) -> Place | None:
+    """Where the evaluation asked for it: the data set that was made for it, else the call, else the place itself."""
+    loader = next((n.owner for n in reversed(path.nodes) if n.op == "batch" and n.owner is not None), None)
+    dataset = loader.get("dataset", 0) if loader is not None else None
+    if isinstance(dataset, Obj) and dataset.place is not None and dataset.cls is not None:
+        return dataset.place
+    return node.stack[-1] if node.stack else node.place
+
+
+# ---------------------------------------------------------------------- order
+def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
+    """Labels that stand in blocks of one class, and batches that are taken from them in order."""
+    if any(event.name == "shuffle" for event in run.tape):
+        return
+    from trainwreck.code.rehearsal.questions.paths import trained
+
+    told: set[int] = set()
+    for event, node in trained(run):
+        for path in paths(node):
+            blocks = next((n for n in path.nodes if _in_blocks(n)), None)
+            if blocks is None or blocks.place is None or any(_any_order(s.index) for s in path.steps):
+                continue
+            batch = next((n for n in path.nodes if n.op == "batch"), None)
+            loader = batch.owner if batch is not None else None
+            if loader is not None and not _in_order(run, loader):
+                continue
+            if loader is None and not any(s.moving for s in path.steps):
+                continue
+            place = loader.place if loader is not None else next(s.place for s in path.steps if s.moving)
+            if place is None or id(place[0]) in told:
+                continue
+            told.add(id(place[0]))
+            text = "batches are taken in order from data that stand class by class"
+            yield Answer(place, text, (blocks.place, *((event.place,) if event.place else ())))
+
+
+def _in_blocks(node: Node) -> bool:
+    """Values that stand in blocks of equals: repeated one by one, sorted, or constants put behind one another."""
+    if node.op in ("repeat_interleave", "sort", "sorted"):
+        return True
+    if node.op == "repeat" and node.full.startswith("numpy."):
+        return True
+    if node.op in ("cat", "concatenate", "concat", "hstack", "vstack") and node.inputs:
+        pieces = list(parts(node.inputs[0]))
+        constants = [p for p in pieces if p.op in ("full", "zeros", "ones", "full_like", "zeros_like", "ones_like")]
+        return len(pieces) > 1 and len(constants) == len(pieces)
+    return False
+
+
+def _any_order(index: Value) -> bool:
+    return isinstance(index, Node) and any(n.op in RANDOM for n in list(ancestors(index))[:30])
+
+
+def _in_order(run: Rehearsing, loader: Obj) -> bool:
+    """True for a loader that certainly takes the elements in order."""
+    shuffle = run.truth(loader.get("shuffle", 2, False))
+    others = [loader.options.get(name) for name in ("sampler", "batch_sampler")]
+    return shuffle is False and all(o is None for o in others) and "?" not in loader.options
+
+
+# ---------------------------------------------------------------------- selection
+def chosen_on_test(run: Rehearsing) -> Iterator[Answer]:
+    """A model (or a setting) that is kept because of its score on what the program itself calls test data."""
+    told: set[int] = set()
+    for node in run.nodes:
+        test = node.attributes.get("?test")
+        if node.op != "either" or not isinstance(test, Node) or test.op not in ("gt", "lt", "ge", "le"):
+            continue
+        if node.place is None or not isinstance(node.place[0], ast.If) or id(node.place[0]) in told:
+            continue
+        branch = node.place[0]
+        scores = [i for i in test.inputs if isinstance(i, Node) and any(i is c for c in node.inputs)]
+        body = " ".join(written(s) for s in branch.body).lower()
+        if not scores or not (KEEPS.search(body) or _keeps_module(run, branch)):
+            continue
+        for score in scores:
+            calls = [
+                place for n in list(ancestors(score))[:400] if n.place is not None for place in (*n.stack, n.place)
+            ]
+            named = [place for place in dict.fromkeys(calls) if _names_test(place)]
+            if not named or any(_names_other(place) for place in dict.fromkeys(calls)):
+                continue
+            told.add(id(branch))
+            text = "this is measured on the test data, and decides what is kept"
+            yield Answer(named[-1], text, (node.place,))
+            break
+
+
+def _keeps_module(run: Rehearsing, branch: ast.If) -> bool:
+    """True where the branch assigns something that is a module."""
+    names = {n.id for s in branch.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return any(re.search(r"model|net|trial|config|setting|params|policy|agent", name.lower()) for name in names)
+
+
+def _arguments(place: Place) -> str:
+    node = place[0]
+    if not isinstance(node, ast.Call):
+        return ""
+    return (
+        " ".join(written(a) for a in (*node.args, *(k.value for k in node.keywords)))
+        .lower()
+        .replace('"', " ")
+        .replace("'", " ")
+    )
+
+
+def _names_test(place: Place) -> bool:
+    words = re.findall(r"[a-z_]+", _arguments(place))
+    return any(TEST.search(word) for word in words)
+
+
+def _names_other(place: Place) -> bool:
+    words = re.findall(r"[a-z_]+", _arguments(place))
+    return any(HELD.search(word) and not TEST.search(word) and word not in ("eval",) for word in words)
+
+
+__all__ = ["chosen_on_test", "distorted", "key_of", "scaled_apart", "sorted_batches"]
