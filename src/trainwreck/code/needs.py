@@ -220,6 +220,9 @@ class Function:
                 return _all([self.some(a) for a in node.args])
             case ast.Name(id="chain"):
                 return _either([self.some(a) for a in node.args])
+            case ast.Name(id="further") if len(node.args) > 2:
+                # what was found already, and what the rehearsal answers
+                return _either([self.some(node.args[2]), self.names.need("further")])
             case ast.Name(id=name) if name not in self.assigned:
                 return self.names.need(name)
         return None

@@ -26,6 +26,7 @@ _LIBRARIES = ("transformers", "trl", "peft", "accelerate", "datasets", "lightnin
 KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
     ("rehearsal.__init__", "rehearsals"): ("backward", "autograd"),
     ("rehearsal.questions.__init__", "answers"): ("backward", "autograd"),
+    ("rehearsal.questions.__init__", "further"): ("backward", "autograd"),
     ("order", "training_steps"): ("backward", "manual_backward"),
     ("seek", "losses"): ("oss", "cross_entropy", "kl_div", "criterion", "criteria"),
     ("seek", "modules"): ("Module", "PreTrainedModel"),

@@ -78,6 +78,9 @@ class Calling(Expressions):
     def library_object(self, obj: Obj, asked: Asked) -> Value:
         raise NotImplementedError
 
+    def after_method(self, method: Bound, place: Place) -> None:
+        """A method of a class of the program has run."""
+
     def library_attribute(self, base: Value, name: str, place: Place) -> Value:
         raise NotImplementedError
 
@@ -138,7 +141,9 @@ class Calling(Expressions):
                     return self.run(callee.function, args, options, place, more=more)
                 if kind == "class" and isinstance(receiver, Obj):
                     receiver = receiver.cls
-                return self.run(callee.function, [receiver, *args], options, place, receiver, more=more)
+                result = self.run(callee.function, [receiver, *args], options, place, receiver, more=more)
+                self.after_method(callee, place)
+                return result
             case Class():
                 return self.build(callee, args, options, place, more=more)
             case External():

@@ -265,6 +265,8 @@ class Event:
     result: Value = None
     state: dict[str, Value] = field(default_factory=dict)
     """What held at that moment: for ``backward`` the parameters reached, for ``forward`` the mode of the module."""
+    tests: tuple[Value, ...] = ()
+    """Tests of unknown outcome that decide whether it happens, also those of an earlier ``continue``."""
 
     def get(self, name: str, position: int | None = None, default: Value = None) -> Value:
         if name in self.options:

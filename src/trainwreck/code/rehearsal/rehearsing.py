@@ -23,6 +23,7 @@ from trainwreck.code.rehearsal.domain import (
     candidates,
     is_module,
 )
+from trainwreck.code.rehearsal.graph import OPAQUE
 from trainwreck.code.rehearsal.library import FUNCTIONS, METHODS, NOTHING
 from trainwreck.code.rehearsal.parameters import PARAMETERS
 
@@ -43,6 +44,10 @@ SCHEDULER = re.compile(r"(^|\.)(lr_scheduler\.[A-Z]\w*|get_\w*schedule\w*|\w*LRS
 EFFECTS = frozenset(
     ["backward", "step", "update", "save", "load", "fit", "train", "prepare", "log", "write", "add_scalar"]
 )
+
+
+UNKNOWN_EFFECTS = frozenset(["step", "zero_grad", "train", "eval", "load_state_dict", "state_dict", "update", "unscale_"])
+"""Methods that are noted on the tape even where it isn't known what they are called on."""
 
 
 class Rehearsing(Calling):
@@ -104,6 +109,8 @@ class Rehearsing(Calling):
             made = self.node(asked.name, asked.given, asked.place, dict(asked.options), owner=receiver)
             self.event(asked.name, receiver, asked.args, asked.options, asked.place, result=made)
             return made
+        if isinstance(receiver, Node) and receiver.op in OPAQUE and asked.name in UNKNOWN_EFFECTS:
+            self.event(asked.name, receiver, asked.args, asked.options, asked.place)
         if isinstance(receiver, Node):
             if asked.name == "requires_grad_" and receiver.op == "param":
                 return self._param_requires_grad(receiver, asked)
@@ -128,6 +135,12 @@ class Rehearsing(Calling):
         param.trainable = wanted if isinstance(wanted, bool) and not self.maybe else None
         param.writes.append(self.event("requires_grad", param, (wanted,), {}, asked.place))
         return param
+
+    def after_method(self, method: Bound, place: Place) -> None:
+        """The step of an optimizer that the program defines itself is noted like that of torch's."""
+        if method.function.name in ("step", "zero_grad") and is_optimizer(method.receiver):
+            held, complete = self.optimized(method.receiver)
+            self.event(method.function.name, method.receiver, place=place, state={"held": held, "complete": complete})
 
     def library_object(self, obj: Obj, asked: Asked) -> Value:
         """What calling an object of a library gives: the output of a layer, the value of a loss."""

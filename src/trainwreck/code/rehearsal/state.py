@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Turn, Value
@@ -89,6 +90,8 @@ class State:
 
     def __init__(self, project: Project) -> None:
         self.project = project
+        self.memo: dict[str, Any] = {}
+        """What questions found out, by their own key."""
         self.tape: list[Event] = []
         self.nodes: list[Node] = []
         """Every tensor or number that was computed, in order."""
@@ -96,6 +99,9 @@ class State:
         self.steps = 0
         self.serial = 0
         self.maybe = 0
+        self.tests: tuple[Value, ...] = ()
+        self.left: Value = None
+        """The test of the branch that was just left by a ``continue`` in one of its ways."""
         self.turns: tuple[Turn, ...] = ()
         self.stack: tuple[Place, ...] = ()
         self.grad_mode = True
@@ -178,6 +184,7 @@ class State:
             full,
             result,
             state if state is not None else {},
+            self.tests,
         )
         self.tape.append(event)
         return event

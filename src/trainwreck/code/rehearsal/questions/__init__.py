@@ -40,15 +40,19 @@ def answers(rule: str, project: Project, question: Question, told: set[int] | No
             yield sighting(rule, answer.place, answer.text, proof=proof, cls=answer.cls)
 
 
-def further(rule: str, project: Project, found: Iterable[Evidence], question: Question) -> Iterator[Evidence]:
-    """``found``, and the answers to ``question`` in files of which nothing was found: both speak of one fault."""
+def further(rule: str, project: Project, found: Iterable[Evidence], *questions: Question) -> Iterator[Evidence]:
+    """``found``, and the answers to the questions in files of which nothing was found: both speak of one fault."""
     files = set()
     for evidence in found:
         files.add(evidence.where.path)
         yield evidence
-    for evidence in answers(rule, project, question):
-        if evidence.where.path not in files:
-            yield evidence
+    lines: set[tuple[str | None, int | None]] = set()
+    for question in questions:
+        for evidence in answers(rule, project, question):
+            place = (evidence.where.path, evidence.where.line)
+            if evidence.where.path not in files and place not in lines:
+                lines.add(place)
+                yield evidence
 
 
 def _link(place: Place) -> tuple[str, int, str]:

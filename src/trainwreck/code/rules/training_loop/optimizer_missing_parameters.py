@@ -19,6 +19,8 @@ from trainwreck.code.order import OPTIMIZERS, position, under_no_grad
 from trainwreck.code.params import KEEPERS, has_parameters, held, speaks_of_freezing
 from trainwreck.code.phases import events
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.optimizing import left_out
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -160,6 +162,10 @@ class Trainer:
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), left_out)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     yield from _replaced(project)
     yield from _added(project)
     yield from _left_out(project)

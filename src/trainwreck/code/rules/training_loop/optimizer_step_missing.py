@@ -23,6 +23,8 @@ from trainwreck.code.order import (
     training_steps,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.optimizing import never_steps, steps_outside
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -141,6 +143,10 @@ QUIET = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), never_steps, steps_outside)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if ENGINES.search(source(project)) or not optimizers(project):
         return
     stepping = [

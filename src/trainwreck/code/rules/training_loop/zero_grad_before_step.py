@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import TrainingStep, kind_of, position, repeated, training_steps
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.optimizing import cleared_too_soon
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -57,6 +59,10 @@ def train(gen, disc, loader, loss):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), cleared_too_soon)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
         if not repeated(project, training.scope, training.backward[0].node):
             continue

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.order import TrainingStep, kind_of, training_steps
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.optimizing import cleared_each_micro_batch
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -73,6 +75,10 @@ def private(net, batches, updates, accum):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), cleared_each_micro_batch)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
         yield from _in_inner_loop(project, training)
         if training.loop is None:

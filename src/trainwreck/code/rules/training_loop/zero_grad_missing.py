@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.order import OPTIMIZERS, TrainingStep, constructors, kind_of, repeated, training_steps
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.optimizing import never_cleared
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -124,6 +126,10 @@ def train(g, d, loader):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), never_cleared)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
         if not step.steps or step.zeros or not repeated(project, step.scope, step.backward[0].node):
             continue

@@ -1,0 +1,271 @@
+"""Do the optimizers hold, and use, the gradients that the backward passes give?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, is_module
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import (
+    backwards,
+    held,
+    ids,
+    lives,
+    modules_under,
+    reached,
+    same_turn,
+    steps,
+    written_by_hand,
+)
+from trainwreck.code.rehearsal.questions.places import chosen, parting
+from trainwreck.code.rehearsal.rehearsing import is_optimizer
+
+RESTORED = frozenset(["load_state_dict", "copy_"])
+"""Writes that give a parameter values that were learned elsewhere."""
+
+
+def left_out(run: Rehearsing) -> Iterator[Answer]:
+    """Parameters that a backward reaches and no optimizer that steps ever holds.
+
+    Not meant: weights that were loaded (a probe on a frozen trunk), that the program updates itself, or whose
+    gradient it reads; leaves that are made anew in a loop (adversarial inputs)."""
+    stepping = [e for e in steps(run)]
+    if not stepping or not lives(run).sure or any(not _all_known(run, e) for e in stepping):
+        return
+    ever = ids(p for e in stepping for p in held(e))
+    told: set[int] = set()
+    read = ids(i for n in run.nodes if n.op == "grad" for i in n.inputs)
+    for event in backwards(run):
+        if not event.turns:
+            continue
+        after = [s for s in stepping if s.serial > event.serial and same_turn(s, event)]
+        if not after:
+            continue
+        missing = [p for p in reached(event) if _learnable(p) and id(p) not in ever | read and id(p) not in told]
+        missing = [p for p in missing if not written_by_hand(run, p) and not _in_plain_list(run, p)]
+        missing = [p for p in missing if not any(i is r for i in p.inputs for r in reached(event))]  # a copy beside it
+        if missing:
+            told |= ids(missing)
+            yield _left_out(run, event, missing, [s for s in after if isinstance(s.subject, Obj)])
+    yield from _thawed(run, stepping)
+
+
+def _left_out(run: Rehearsing, event: Event, missing: list[Node], after: list[Event]) -> Answer:
+    roots = ids(p.owner for p in reached(event) if p.owner is not None)
+    near = [s for s in after if any(id(p.owner) in roots for p in held(s))] or after
+    optimizer: Obj = near[0].subject
+    late = [p for p in missing if p.serial > optimizer.serial]
+    names = ", ".join(dict.fromkeys(p.name or "a parameter" for p in missing[:3]))
+    count = f"{len(missing)} parameters ({names}, ...)" if len(missing) > 3 else names
+    place: Place | None
+    if late:
+        place = _attached(run, late[0], optimizer) or parting(late[0], optimizer)
+        text = f"{count}: made after the optimizer took its parameters, so no optimizer holds what learns here"
+    else:
+        last: Obj = near[-1].subject
+        place = chosen(run, last)
+        text = f"{count}: on the way to the loss, and held by no optimizer that steps"
+    proof = tuple(p for p in (optimizer.place, event.place) if p is not None)
+    assert optimizer.place is not None
+    return Answer(place or optimizer.place, text, proof)
+
+
+def _attached(run: Rehearsing, param: Node, optimizer: Obj) -> Place | None:
+    """Where the module of ``param`` was put into another, after the optimizer was built, at the optimizer's level."""
+    for event in run.tape:
+        if event.name == "set" and event.serial > max(optimizer.serial, param.serial):
+            inside = event.args[1]
+            if inside is param or any(param.owner is m for m in modules_under(inside)):
+                return parting(event, optimizer)
+    return None
+
+
+def _all_known(run: Rehearsing, event: Event) -> bool:
+    """True where every element of the optimizer's groups is a parameter that is known."""
+    groups = run.groups(event.subject)
+    for group in groups.items:
+        params = getattr(group, "entries", {}).get("params")
+        items = getattr(params, "items", None)
+        if not isinstance(items, list) or not all(isinstance(p, Node) and p.op == "param" for p in items):
+            return False
+    return bool(groups.items)
+
+
+def _in_plain_list(run: Rehearsing, param: Node) -> bool:
+    """True if its module stands in a plain list of another: not registered, which is another fault."""
+    for obj in run.objects:
+        if obj.cls is not None and is_module(obj):
+            for value in obj.attributes.values():
+                items = value.items if isinstance(value, Items) else value.entries.values() if isinstance(value, Table) else ()
+                if any(param.owner is m for item in items for m in modules_under(item)) or any(i is param for i in items):
+                    return True
+    return False
+
+
+def _learnable(param: Node) -> bool:
+    if param.trainable is False or any(w.name in RESTORED for w in param.writes):
+        return False
+    return not param.turns or param.owner is not None or not param.inputs
+
+
+def _thawed(run: Rehearsing, stepping: list[Event]) -> Iterator[Answer]:
+    """Frozen parameters that were set free after the optimizers had been built without them."""
+    for event in run.tape:
+        if event.name != "requires_grad" or event.args[:1] != (True,):
+            continue
+        freed = [n for n in run.nodes if n.op == "param" and event in n.writes]
+        later = [b for b in backwards(run) if b.serial > event.serial and b.turns]
+        mine = [p for p in freed if any(w.args[:1] == (False,) and w.serial < event.serial for w in p.writes)]
+        wanted = [p for p in mine if any(p in reached(b) for b in later)]
+        users = ids(p for s in stepping if s.serial > event.serial for p in held(s))
+        lost = [p for p in wanted if id(p) not in users]
+        if lost and len(lost) == len(wanted) and event.place is not None and later:
+            active = [s for s in stepping if s.serial > later[0].serial]
+            if active:
+                text = f"{lost[0].name} and others are set free here, and no optimizer that steps afterwards holds them"
+                proof = tuple(s.subject.place for s in active[:1] if isinstance(s.subject, Obj) and s.subject.place)
+                yield Answer(event.place, text, proof)
+                return
+
+
+def never_steps(run: Rehearsing) -> Iterator[Answer]:
+    """An optimizer whose parameters get gradients in a loop, and that nothing ever steps; or one that steps only
+    where no gradient is there."""
+    life = lives(run)
+    stepping = steps(run)
+    if not life.sure:
+        return
+    ever = ids(p for e in stepping for p in held(e))
+    for optimizer in run.objects:
+        if not is_optimizer(optimizer) or any(e.subject is optimizer for e in stepping):
+            continue
+        params, _ = run.optimized(optimizer)
+        mine = ids(params)
+        if not mine or mine & ever or any(written_by_hand(run, p) for p in params) or _handed_on(run, optimizer):
+            continue
+        for event in backwards(run):
+            if event.turns and event.place is not None and mine & ids(reached(event)):
+                assert optimizer.place is not None
+                text = "gradients are computed here, and the optimizer that holds the weights never steps"
+                yield Answer(event.place, text, (optimizer.place,))
+                break
+    yield from _always_empty(run)
+
+
+def _always_empty(run: Rehearsing) -> Iterator[Answer]:
+    life = lives(run)
+    for optimizer in dict.fromkeys(e.subject for e in life.empty):
+        mine = [e for e in steps(run) if e.subject is optimizer]
+        if not all(e in life.empty for e in mine) or not mine[0].turns or mine[0].place is None:
+            continue
+        params = ids(held(mine[0]))
+        giving = [b for b in backwards(run) if params & ids(reached(b)) and b.turns]
+        cleared = [z for b, z in life.wasted if b in giving and any(z.serial < s.serial and same_turn(z, s) and same_turn(z, b) for s in mine)]
+        if giving and not cleared and giving[0].place is not None:
+            text = "no gradient is there when this steps: the backward comes later, and its gradients are cleared before"
+            yield Answer(mine[0].place, text, (giving[0].place,))
+
+
+def _handed_on(run: Rehearsing, optimizer: Obj) -> bool:
+    """True if the optimizer was given to something that may step it."""
+    for node in run.nodes:
+        if any(i is optimizer for i in node.inputs) and node.op not in ("state_dict", "load_state_dict", "text"):
+            return True
+    return False
+
+
+def never_cleared(run: Rehearsing) -> Iterator[Answer]:
+    """A step that uses a gradient which an earlier step has used already."""
+    life = lives(run)
+    for step, old, new in life.stale:
+        if not step.turns or new.event.place is None or not life.sure:
+            continue
+        mine = ids(held(step))
+        outer = [
+            e
+            for e in run.tape
+            if e.name == "zero_grad" and mine & ids(e.state.get("held", ())) and e.turns and len(e.turns) < len(step.turns)
+        ]
+        beside = [
+            e
+            for e in life.idle_resets
+            if e.turns and len(e.turns) == len(step.turns) and e.turns[-1].node is step.turns[-1].node
+            and any(t.generic for t in e.turns) and not mine & ids(e.state.get("held", ()))
+        ]
+        text = "gradients that a step has used are still there when the next backward adds its own"
+        proof = tuple(e.place for e in (old.event, step) if e.place is not None)
+        wrong = next((e.place for e in [*beside, *outer] if e.place is not None), None)
+        if wrong is not None:
+            text = f"this does not clear what accumulates in each turn: {text}"
+        yield Answer(wrong or new.event.place, text, proof)
+
+
+def cleared_too_soon(run: Rehearsing) -> Iterator[Answer]:
+    """Gradients are cleared between the backward that gave them and the step that should use them."""
+    for backward, zero in lives(run).wasted:
+        if not backward.turns or zero.turns != backward.turns or zero.place is None or _conditional(zero):
+            continue
+        params = ids(reached(backward))
+        for step in steps(run):
+            if step.serial > zero.serial and step.turns == zero.turns and params & ids(held(step)):
+                text = "the gradients of the backward above are cleared before the step below uses them"
+                yield Answer(zero.place, text, tuple(e.place for e in (backward, step) if e.place is not None))
+                break
+
+
+def cleared_each_micro_batch(run: Rehearsing) -> Iterator[Answer]:
+    """Gradients are cleared in every turn and used only in some, or after the loop."""
+    for backward, zero in lives(run).wasted:
+        if not backward.turns or zero.turns == backward.turns or zero.place is None or _conditional(zero):
+            continue
+        if zero.turns[-1:] and zero.turns[-1].node is not backward.turns[-1].node:
+            continue
+        params = ids(reached(backward))
+        for step in steps(run):
+            if step.serial < zero.serial or not params & ids(held(step)):
+                continue
+            within = bool(step.turns) and step.turns[-1].node is backward.turns[-1].node
+            if within and counted(step):
+                text = "gradients are cleared in every micro batch, the step comes only every few"
+            elif not within and len(step.turns) < len(backward.turns) and few(backward):
+                text = "gradients are cleared in every micro batch, the step comes after all of them"
+            else:
+                continue
+            yield Answer(zero.place, text, tuple(e.place for e in (backward, step) if e.place is not None))
+            break
+
+
+def steps_outside(run: Rehearsing) -> Iterator[Answer]:
+    """The step stands after the loop over batches whose gradients are cleared one by one."""
+    for backward, zero in lives(run).wasted:
+        if not backward.turns or len(zero.turns) != len(backward.turns) or few(backward):
+            continue
+        params = ids(reached(backward))
+        for step in steps(run):
+            outside = len(step.turns) < len(backward.turns) and step.serial > backward.serial
+            if outside and step.place is not None and params & ids(held(step)):
+                text = "the step comes once after the loop, whose gradients are cleared in every turn"
+                yield Answer(step.place, text, tuple(e.place for e in (backward, zero) if e.place is not None))
+                return
+
+
+def _conditional(event: Event) -> bool:
+    return bool(event.tests)
+
+
+def counted(event: Event) -> bool:
+    """True if a test on a count (``(i + 1) % n``) decides whether it happens."""
+    from trainwreck.code.rehearsal.graph import ancestors
+
+    return any(n.op == "mod" for test in event.tests for n in ancestors(test))
+
+
+def few(event: Event) -> bool:
+    """True if the innermost loop around it goes over the parts of one batch: a ``range``, or chunks."""
+    from trainwreck.code.rehearsal.domain import Items
+
+    over = event.turns[-1].over
+    if isinstance(over, Items):
+        return over.kind == "range" or not over.more
+    return isinstance(over, Node) and over.op in ("chunk", "unbind")

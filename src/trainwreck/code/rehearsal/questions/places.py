@@ -1,0 +1,104 @@
+"""Where in the program something was decided: the literal behind a number, the list behind an optimizer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Turn, Value, candidates
+
+
+def literal(run: Rehearsing, value: Value, words: Sequence[str], fallback: Place) -> Place:
+    """Where the number ``value`` is written down under a name that holds one of ``words``; else ``fallback``.
+
+    A setting travels through dictionaries, dataclasses and command lines as its value only; its literal is found by
+    value and name. The one that is nearest to the use by its name (in the order of ``words``) counts."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return fallback
+    found: list[tuple[int, Place]] = []
+    for walked in run.project.walked.values():
+        for scope in walked.scopes:
+            for node in scope.nodes:
+                for name, number in _named(node):
+                    lowered = name.lower().replace("-", "_")
+                    rank = next((n for n, w in enumerate(words) if w in lowered), None)
+                    if rank is not None and _number(number) == value:
+                        found.append((rank, (number, scope)))
+    places = [place for rank, place in found if rank == min(r for r, _ in found)]
+    return places[0] if len(places) == 1 else fallback
+
+
+def _named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Names with what is written under them: keywords, keys, assignments, defaults, command line options."""
+    match node:
+        case ast.Call():
+            options = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            for keyword in node.keywords:
+                if keyword.arg == "default" and options:
+                    yield options[-1], keyword.value
+                elif keyword.arg:
+                    yield keyword.arg, keyword.value
+        case ast.Dict():
+            for key, item in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    yield key.value, item
+        case ast.Assign():
+            for target in node.targets:
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    for one, item in zip(target.elts, node.value.elts, strict=False):
+                        yield ast.unparse(one), item
+                else:
+                    yield ast.unparse(target), node.value
+        case ast.AnnAssign() if node.value is not None:
+            yield ast.unparse(node.target), node.value
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            named = [*node.args.posonlyargs, *node.args.args]
+            for arg, default in zip(named[len(named) - len(node.args.defaults) :], node.args.defaults, strict=True):
+                yield arg.arg, default
+            for arg, kw_default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+                if kw_default is not None:
+                    yield arg.arg, kw_default
+
+
+def _number(node: ast.expr) -> float | None:
+    match node:
+        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
+            return float(node.value)
+        case ast.UnaryOp(op=ast.USub()):
+            inner = _number(node.operand)
+            return -inner if inner is not None else None
+    return None
+
+
+def chosen(run: Rehearsing, optimizer: Obj) -> Place:
+    """Where the parameters of an optimizer were chosen: the comprehension, the last ``append``, or its call."""
+    assert optimizer.place is not None
+    given = next((c for c in candidates(optimizer.get("params", 0)) if c is not None), None)
+    lists = [given] if isinstance(given, Items) else []
+    for item in given.items if isinstance(given, Items) else ():
+        inner = item.entries.get("params") if isinstance(item, Table) else None
+        if isinstance(inner, Items):
+            lists.append(inner)
+    added = [e for e in run.tape if e.name in ("append", "extend", "add", "update") and any(e.subject is i for i in lists)]
+    added = [e for e in added if e.serial < optimizer.serial or not e.turns]
+    if added and added[-1].place is not None:
+        return added[-1].place
+    chosen_in = [i.place for i in lists[::-1] if i.place is not None and isinstance(i.place[0], ast.ListComp | ast.GeneratorExp)]
+    if len(chosen_in) == 1:
+        return chosen_in[0]
+    return next((i.place for i in lists if i.place is not None and i.items), optimizer.place)
+
+
+def parting(one: Node | Obj | Event, other: Node | Obj | Event) -> Place | None:
+    """Where the way to ``one`` leaves the way to ``other``: the statement of the function that leads to both."""
+    mine = (*one.stack, *([one.place] if one.place is not None else []))
+    theirs = (*other.stack, *([other.place] if other.place is not None else []))
+    for number, place in enumerate(mine):
+        if number >= len(theirs) or theirs[number][0] is not place[0]:
+            return place
+    return one.place
+
+
+def innermost(event: Event | Node) -> Turn | None:
+    return event.turns[-1] if event.turns else None
