@@ -79,6 +79,7 @@ def diagnose(
         missing=answer.missing,
         quick_fixes=[c.fix.text for c in answer.causes if c.role in ("root", "contributing") and c.fix.text][:3],
         charts=run_witness.charts(seen_runs.runs, evidence),
+        modules=run_witness.modules(seen_runs.runs),
         excerpts=error_witness.excerpts(found.sources, program, causes),
         chain=answer.chain,
         unreadable=[f"{u.path}: {u.reason}" for u in unreadable],

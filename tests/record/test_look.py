@@ -75,7 +75,8 @@ def test_inspect_shows_modules_by_step(tmp_path: Path) -> None:
     head = rank["maps"]["grad_norm"]["rows"]["Net.head"]
     assert head[0] == 0.5
     assert head[-1] == "nan"
-    assert rank["modules"]["Net.head"]["grad_norm"]["nonfinite"] == 10
+    assert rank["modules"]["Net.head"]["nonfinite"] == 10
+    assert rank["memory_by_phase"]["after the step"]["peak"] == 40 * 2.0**20
     assert rank["memory"]["peak"] == 40 * 2.0**20
     row = next(line for line in inspection.text(facts) if line.startswith("Net.head") and "x" in line)
     assert row.rstrip().endswith("x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.results import (
@@ -12,9 +13,12 @@ from trainwreck.core.results import (
     Excerpt,
     Finding,
     Fix,
+    Heat,
     Location,
     Mark,
     Missing,
+    ModuleRow,
+    Modules,
     Reference,
     Result,
     RunSummary,
@@ -320,3 +324,18 @@ def partial() -> Result:
             ),
         ),
     )
+
+
+def recorded() -> Result:
+    """A recording with what is known by module: 40 modules, one of which breaks."""
+    names = [f"Net.blocks.{n}.attention.out_proj" for n in range(40)]
+    rows = [(name, [10.0 ** (n - s) for s in range(12)]) for n, name in enumerate(names)]
+    rows[7] = (names[7], [1.0] * 11 + ["nan"])
+    heats = [Heat("grad_norm", "Gradient norm", 1.0, 240.0, rows)]
+    heats += [Heat("output", "Largest output", 2.0, 240.0, [(n, [0.0, None, 3.0]) for n in names])]
+    table = [
+        ModuleRow(name, 0.1, 1e-3, 4.0, "nan" if n == 7 else 2.0, 0.5, 3 if n == 7 else 0)
+        for n, name in enumerate(names)
+    ]
+    memory = [("after forward", 900.0 * 2**20, 800.0 * 2**20), ("after backward", 7e8, 7e8)]
+    return replace(silent(), modules=[Modules("rec/rank0.twr", 0, heats, table, memory)])

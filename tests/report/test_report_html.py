@@ -45,6 +45,19 @@ def test_a_page_with_many_curves_stays_small() -> None:
     assert len(report.render(Result(charts=charts), "html").encode()) < 300_000
 
 
+def test_modules_are_drawn_by_step_and_the_broken_ones_are_never_left_out() -> None:
+    page = report.render(samples.recorded(), "html")
+    section = page[page.index('id="modules"') : page.index("Memory after backward")]
+    first, second = section.split('<figure class="heat">')[1:]
+    assert first.count('<svg class="cells"') == second.count('<svg class="cells"') == 32
+    assert "8 modules that changed less are left out" in first
+    assert '<path class="hbad" d="M11 0h1v1h-1z"/>' in first
+    assert '<path class="hzero" d="M0 0h1v1h-1z"/>' in second
+    assert "blocks.7." in first
+    assert "900 MiB at most, 800 MiB at the end" in section
+    assert len(page.encode()) < 260_000
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[headless_chromium.Chromium]:
     if headless_chromium.BINARY is None:
@@ -54,7 +67,7 @@ def browser() -> Iterator[headless_chromium.Chromium]:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("kind", ["silent", "crash", "healthy", "partial"])
+@pytest.mark.parametrize("kind", ["silent", "crash", "healthy", "partial", "recorded"])
 def test_no_complaint_and_no_request_in_either_scheme(
     browser: headless_chromium.Chromium, tmp_path: Path, kind: str
 ) -> None:

@@ -232,6 +232,46 @@ class RuleFacts:
     family: str
 
 
+Cell = float | str | None
+"""One stretch of steps: a number, "nan" where something was not finite, None where nothing was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """One quantity of all modules over stretches of steps of equal length, from ``first`` to ``last``."""
+
+    quantity: str
+    title: str
+    first: float
+    last: float
+    rows: Sequence[tuple[str, Sequence[Cell]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRow:
+    """One module in numbers: medians of gradient norm and update ratio, the last norm of its weights, its last largest
+    output and share of zeros in it, and how many of all recorded values were not finite."""
+
+    name: str
+    gradient: float | None
+    update_ratio: float | None
+    weights: float | str | None
+    output: float | str | None
+    zeros: float | None
+    nonfinite: int
+
+
+@dataclass(frozen=True, slots=True)
+class Modules:
+    """What a recording of one rank knows by module. ``memory``: (when, most bytes, last bytes)."""
+
+    run: str
+    rank: int
+    heats: Sequence[Heat]
+    rows: Sequence[ModuleRow]
+    memory: Sequence[tuple[str, float, float]] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """Everything that a verb answers.
@@ -253,6 +293,7 @@ class Result:
     quick_fixes: Sequence[str] = ()
     analysis_artifacts: Mapping[str, str] = field(default_factory=dict)
     charts: Sequence[Chart] = ()
+    modules: Sequence[Modules] = ()
     excerpts: Sequence[Excerpt] = ()
     chain: Sequence[str] = ()
     unreadable: Sequence[str] = ()

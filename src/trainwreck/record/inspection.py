@@ -6,19 +6,17 @@ import json
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from trainwreck.collect import collect
 from trainwreck.core.errors import NothingReadable
-from trainwreck.core.run import Run, Series
+from trainwreck.core.run import Run
+from trainwreck.runs import by_module
 from trainwreck.runs.signs import live_captures
 from trainwreck.runs.witness import witness
 
-BUCKETS = 48
-"""Columns of a heat map: they fit beside a module's name in 100 characters."""
-BY_MODULE = ("grad_norm", "update_ratio", "weight_norm")
 MAX_HEADER = 100 << 20
 """Largest header of a safetensors file that is read; the format's own limit."""
 SHADES = " ▁▂▃▄▅▆▇█"
@@ -39,34 +37,20 @@ def inspect(path: Path) -> dict[str, Any]:
 
 def recording(run: Run) -> dict[str, Any]:
     """Of one rank: a row for each module, and heat maps (module by stretch of steps) of what is known by module."""
-    maps: dict[str, Any] = {}
-    modules: dict[str, dict[str, Any]] = {}
-    for quantity in BY_MODULE:
-        series = {n.partition("/")[2]: s for n, s in run.series.items() if n.startswith(f"{quantity}/") and len(s)}
-        if not series:
-            continue
-        first = min(s.steps[0] for s in series.values())
-        last = max(s.steps[-1] for s in series.values())
-        maps[quantity] = {"first": first, "last": last, "rows": {n: buckets(s, first, last) for n, s in series.items()}}
-        for name, one in series.items():
-            finite = [v for v in one.values if math.isfinite(v)]
-            row = modules.setdefault(name, {})
-            row[quantity] = {"median": median(finite) if finite else None, "last": plain(one.values[-1])}
-            row[quantity]["nonfinite"] = len(one) - len(finite)
-    for name, one in run.series.items():
-        table, _, rest = name.partition("/")
-        if table == "modules" and rest.endswith((".zero", ".max")) and len(one):
-            module, _, what = rest.rpartition(".")
-            modules.setdefault(module, {})["zeros" if what == "zero" else "largest_output"] = plain(one.values[-1])
+    found = by_module.of_run(run)
     memory = run.series.get("memory")
     return {
-        "rank": run.ranks[0] if run.ranks else 0,
+        "rank": found.rank,
         "path": run.path,
         "outcome": run.outcome,
         "steps": run.last_step,
-        "modules": modules,
-        "maps": maps,
+        "modules": {row.name: {k: v for k, v in asdict(row).items() if k != "name"} for row in found.rows},
+        "maps": {
+            heat.quantity: {"title": heat.title, "first": heat.first, "last": heat.last, "rows": dict(heat.rows)}
+            for heat in found.heats
+        },
         "memory": {"peak": max(memory.values), "last": memory.values[-1]} if memory and len(memory) else None,
+        "memory_by_phase": {words: {"peak": peak, "last": last} for words, peak, last in found.memory},
         "failing": [c.get("step") for c in live_captures.failing(run)],
         "alike": live_captures.common(run),
         "events": [
@@ -75,19 +59,6 @@ def recording(run: Run) -> dict[str, Any]:
             if e.kind.startswith(("alarm-", "live-"))
         ],
     }
-
-
-def buckets(series: Series, first: float, last: float) -> list[Any]:
-    """The median of each of ``BUCKETS`` stretches of steps; None where nothing was recorded, "nan" where it broke."""
-    held: list[list[float]] = [[] for _ in range(BUCKETS)]
-    span = max(last - first, 1.0)
-    for step, value in zip(series.steps, series.values, strict=True):
-        held[min(BUCKETS - 1, int((step - first) / span * BUCKETS))].append(value)
-    found: list[Any] = []
-    for values in held:
-        finite = [v for v in values if math.isfinite(v)]
-        found.append(median(finite) if finite and len(finite) == len(values) else "nan" if values else None)
-    return found
 
 
 def checkpoint(path: Path) -> dict[str, Any]:
@@ -145,11 +116,6 @@ def _tensor(np: Any, name: str, facts: Mapping[str, Any], data: Any) -> dict[str
     return row
 
 
-def plain(value: float) -> Any:
-    """A number, or the word for one that is not finite."""
-    return value if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
-
-
 def text(facts: Mapping[str, Any]) -> list[str]:
     """The facts for a terminal, as lines of at most 110 characters."""
     return _checkpoint_text(facts) if facts["kind"] == "checkpoint" else _recording_text(facts["ranks"])
@@ -159,19 +125,18 @@ def _recording_text(ranks: Sequence[Mapping[str, Any]]) -> list[str]:
     lines: list[str] = []
     for rank in ranks:
         lines.append(f"{rank['path']}: rank {rank['rank']}, {rank['outcome']}, {rank['steps'] or 0:g} steps")
-        if rank["memory"]:
-            memory = rank["memory"]
-            lines.append(f"memory: peak {memory['peak'] / 2**20:.0f} MiB, last {memory['last'] / 2**20:.0f} MiB")
-        lines += ["", f"{'module':40} {'gradient':>10} {'update':>10} {'weights':>10} {'zeros':>7}"]
+        for when, held in rank["memory_by_phase"].items():
+            lines.append(f"memory {when}: peak {held['peak'] / 2**20:.0f} MiB, last {held['last'] / 2**20:.0f} MiB")
+        lines += ["", f"{'module':40} {'gradient':>10} {'update':>10} {'weights':>10} {'output':>10} {'zeros':>7}"]
         for name, row in rank["modules"].items():
-            cells = [_number((row.get(q) or {}).get("median")) for q in BY_MODULE]
-            zeros = row.get("zeros")
-            share = f"{zeros:7.0%}" if isinstance(zeros, float) else f"{'':7}"
-            lines.append(f"{name[-40:]:40} {cells[0]:>10} {cells[1]:>10} {cells[2]:>10} {share}")
-        for quantity, heat in rank["maps"].items():
+            cells = [_number(row[key]) for key in ("gradient", "update_ratio", "weights", "output")]
+            share = f"{row['zeros']:7.0%}" if isinstance(row["zeros"], float) else f"{'':7}"
+            broken = f"  {row['nonfinite']} not finite" if row["nonfinite"] else ""
+            lines.append(f"{name[-40:]:40} {' '.join(f'{c:>10}' for c in cells)} {share}{broken}".rstrip())
+        for heat in rank["maps"].values():
             lines += [
                 "",
-                f"{quantity} by module, steps {heat['first']:g} to {heat['last']:g} (log scale, x: not finite)",
+                f"{heat['title']} by module, steps {heat['first']:g} to {heat['last']:g} (log scale, x: not finite)",
             ]
             lines += [f"{name[-40:]:40} {row}" for name, row in _shaded(heat["rows"]).items()]
         if rank["failing"]:
@@ -214,4 +179,4 @@ def _checkpoint_text(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _number(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, (int, float)) else ""
+    return f"{value:.3g}" if isinstance(value, (int, float)) else str(value or "")

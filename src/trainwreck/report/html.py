@@ -13,7 +13,7 @@ from typing import Any
 from trainwreck import __version__
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.results import Cause, Chart, Excerpt, Result
-from trainwreck.report import listing, svg, words
+from trainwreck.report import heat, listing, svg, words
 from trainwreck.report.json import dumps
 from trainwreck.report.safe import line, source_line
 
@@ -75,6 +75,7 @@ def _view(result: Result) -> dict[str, Any]:
         ],
         "missing": result.missing,
         "unreadable": result.unreadable,
+        "modules": [heat.view(m) for m in result.modules],
         "runs": [
             {"it": r, "steps": words.step(r.steps) if r.steps is not None else "", "metrics": ", ".join(r.metrics)}
             for r in result.runs

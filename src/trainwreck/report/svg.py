@@ -159,3 +159,34 @@ def _log_ticks(low: float, high: float) -> list[float]:
     every = max(1, math.ceil((end - start + 1) / 6))
     found = [10.0**n for n in range(start, end + 1, every) if -300 < n < 300]
     return found or [low, high]
+
+
+def shades(rows: Sequence[tuple[str, Sequence[float | str | None]]], levels: int = 8) -> list[dict[str, str]]:
+    """For each row one path a shade, in a box as wide as there are cells and 1 high; one logarithmic scale for all.
+
+    Keys: "1" (least) to ``levels`` (most), "zero", "bad" (not finite). Cells without a value are left empty.
+    """
+    logs = [math.log10(v) for _, row in rows for v in row if isinstance(v, (int, float)) and v > 0]
+    low, high = (min(logs), max(logs)) if logs else (0.0, 0.0)
+
+    def shade(value: float | str | None) -> str | None:
+        if value is None or isinstance(value, str):
+            return None if value is None else "bad"
+        if value <= 0:
+            return "zero"
+        return str(1 + round((math.log10(value) - low) / max(high - low, 1e-9) * (levels - 1)))
+
+    return [_paths([shade(v) for v in row]) for _, row in rows]
+
+
+def _paths(cells: Sequence[str | None]) -> dict[str, str]:
+    """Neighbours of one shade are one rectangle."""
+    found: dict[str, str] = {}
+    start = 0
+    for i in range(1, len(cells) + 1):
+        if i == len(cells) or cells[i] != cells[start]:
+            name = cells[start]
+            if name is not None:
+                found[name] = found.get(name, "") + f"M{start} 0h{i - start}v1h-{i - start}z"
+            start = i
+    return found

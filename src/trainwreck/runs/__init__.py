@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trainwreck.runs.by_module import modules
 from trainwreck.runs.witness import RunSightings, charts, witness
 
-__all__ = ["RunSightings", "charts", "witness"]
+__all__ = ["RunSightings", "charts", "modules", "witness"]
