@@ -12,6 +12,7 @@ from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import Question
 from trainwreck.code.rehearsal.questions.evaluation import chosen_on_test, distorted, scaled_apart, sorted_batches
 from trainwreck.code.rehearsal.questions.order import misaligned
+from trainwreck.code.rehearsal.questions.scale import large_inputs, large_targets
 from trainwreck.code.rehearsal.questions.splits import held_out_in_training, statistics_of_everything
 from trainwreck.core.program import Module, Program
 
@@ -457,6 +458,85 @@ for epoch in range(10):
         best, best_state = err, copy.deepcopy(net.state_dict())
 net.load_state_dict(best_state)
 print("test", evaluate(net, test_loader))
+""",
+    ),
+    (
+        large_targets,
+        """
+rng = np.random.default_rng(1)
+age = rng.uniform(0, 100, size=(1000, 1))
+price = 900 - 4 * age[:, 0] + rng.normal(0, 30, 1000)
+x = torch.tensor((age - 50) / 30, dtype=torch.float32)
+y = torch.tensor(price, dtype=torch.float32)
+net = nn.Sequential(nn.Linear(1, 16), nn.ReLU(), nn.Linear(16, 1))
+for rows in torch.randperm(1000).split(50):
+    target = y[rows]  # here
+    loss = nn.functional.mse_loss(net(x[rows]).squeeze(-1), target)
+    loss.backward()
+""",
+    ),
+    (
+        large_targets,
+        """
+rng = np.random.default_rng(1)
+age = rng.uniform(0, 100, size=(1000, 1))
+price = 900 - 4 * age[:, 0] + rng.normal(0, 30, 1000)
+mu, sd = price.mean(), price.std()
+x = torch.tensor((age - 50) / 30, dtype=torch.float32)
+y = torch.tensor((price - mu) / sd, dtype=torch.float32)
+net = nn.Sequential(nn.Linear(1, 16), nn.ReLU(), nn.Linear(16, 1))
+for rows in torch.randperm(1000).split(50):
+    out = net(x[rows]).squeeze(-1)
+    (out - y[rows]).pow(2).mean().backward()
+    print("in euros", (out * sd + mu - torch.tensor(price)[rows]).abs().mean().item())
+""",
+    ),
+    (
+        large_targets,
+        """
+price = 900 + 50 * torch.randn(1000)
+x = torch.randn(1000, 4)
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 1)
+    def forward(self, x): return self.fc(x).squeeze(-1) * 50 + 900
+net = Scaled()
+for rows in torch.randperm(1000).split(50):
+    (net(x[rows]) - price[rows]).pow(2).mean().backward()
+""",
+    ),
+    (
+        large_inputs,
+        """
+class Pixels(Dataset):
+    def __init__(self, n): self.x, self.y = np.random.randint(0, 256, size=(n, 64)), np.random.randint(0, 2, n)
+    def __len__(self): return len(self.y)
+    def __getitem__(self, i): return torch.tensor(self.x[i], dtype=torch.float32), int(self.y[i])  # here
+net = nn.Sequential(nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 2))
+for a, b in DataLoader(Pixels(500), 20, shuffle=True):
+    nn.functional.cross_entropy(net(a), b).backward()
+""",
+    ),
+    (
+        large_inputs,
+        """
+class Pixels(Dataset):
+    def __init__(self, n): self.x, self.y = np.random.randint(0, 256, size=(n, 64)), np.random.randint(0, 2, n)
+    def __len__(self): return len(self.y)
+    def __getitem__(self, i): return torch.tensor(self.x[i], dtype=torch.float32) / 255, int(self.y[i])
+net = nn.Sequential(nn.Linear(64, 16), nn.ReLU(), nn.Linear(16, 2))
+for a, b in DataLoader(Pixels(500), 20, shuffle=True):
+    nn.functional.cross_entropy(net(a), b).backward()
+""",
+    ),
+    (
+        large_inputs,
+        """
+x = 200 * torch.rand(800, 5) + torch.randn(800, 5)
+net = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 1))
+for rows in torch.randperm(800).split(40):
+    net(x[rows]).pow(2).mean().backward()
 """,
     ),
 ]  # fmt: skip

@@ -17,6 +17,8 @@ from trainwreck.code.calls import Call
 from trainwreck.code.facts import source, trains
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.scale import large_inputs
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -95,6 +97,12 @@ FLOATS = ("torch.float32", "torch.float", "torch.float16", "torch.bfloat16")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _bytes(project)
+    yield from answers(__name__, project, large_inputs)
+
+
+def _bytes(project: Project) -> Iterator[Evidence]:
+    """Pixels that are read as bytes, and never scaled."""
     if not trains(project) or SCALES.search(source(project)):
         return
     for call in project.calls("float", "tensor", "to", "FloatTensor", "astype"):
@@ -110,6 +118,7 @@ def find(project: Project) -> Iterator[Evidence]:
                 text = "bytes from 0 to 255 become floats here, and nothing in the program scales them"
                 yield sighting(__name__, call, text, proof=[step])
                 return
+
 
 
 def _cast(project: Project, call: Call) -> ast.expr | None:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import written
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.scale import large_targets
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import dataset_classes
@@ -67,6 +69,8 @@ def find(project: Project) -> Iterator[Evidence]:
                 if copies and name not in scaled and len(raw) == 1:
                     text = f"the inputs come from self.{copies[0]}, the target from the raw self.{name}"
                     yield sighting(__name__, (node, getter), text)
+    yield from answers(__name__, project, large_targets)
+
 
 
 def _scaled(owner: Scope) -> dict[str, str]:
