@@ -12,7 +12,7 @@ from trainwreck.collect import Collected, collect
 from trainwreck.core.errors import NothingReadable
 from trainwreck.core.evidence import Evidence, Severity, Unreadable
 from trainwreck.core.program import Problem
-from trainwreck.core.results import Cause, Finding, Location, Result, RuleFacts, RunSummary, Status, Symptom
+from trainwreck.core.results import Cause, Finding, Link, Location, Result, RuleFacts, RunSummary, Status, Symptom
 from trainwreck.core.source import Source
 
 if TYPE_CHECKING:
@@ -205,10 +205,10 @@ def _static_findings(evidence: Sequence[Evidence], known: Catalogue) -> list[Fin
     return findings
 
 
-def _proof(item: Evidence) -> Sequence[tuple[str, int, str]]:
+def _proof(item: Evidence) -> Sequence[Link]:
     """The places that a rule gave with its sighting."""
     links = item.value.get("proof", ()) if isinstance(item.value, dict) else ()
-    return [(str(path), int(line), str(text)) for path, line, text in links]
+    return [Link(str(path), int(line), str(text), *cell) for path, line, text, *cell in links]
 
 
 def facts(ids: Iterable[str], known: Catalogue) -> dict[str, RuleFacts]:

@@ -105,6 +105,26 @@ class TestSuppress:
     def test_another_id_does_not_help_and_is_told(self) -> None:
         assert self.kept("x  # trainwreck: ignore[other]\n", finding()) == ["double-softmax:1", "unused-ignore:1"]
 
+    def test_an_alias_may_be_named_in_comments_and_selections(self) -> None:
+        other = {"two-softmaxes": "double-softmax"}
+        text = {"a.py": "x = 1  # trainwreck: ignore[two-softmaxes]\n"}
+        assert suppress.apply([finding()], text, aliases=other)[0] == []
+        chosen = select.chooser(settings.parse({"select": ["two-softmaxes"]}), lambda _: ("loss", "stable"), other)
+        assert chosen(finding())
+        table = settings.parse({"per-file-ignores": {"a.py": ["two-softmaxes"]}})
+        assert not select.chooser(table, lambda _: ("loss", "stable"), other)(finding())
+
+    def test_a_misspelt_id_is_told_with_the_nearest_and_not_taken_away(self) -> None:
+        text = {"a.py": "x = 1  # trainwreck: ignore[softmx, gone] why\n"}
+        kept, _ = suppress.apply([], text, meant={"softmx": "softmax", "gone": None}.get)
+        assert [f.message for f in kept] == [
+            "no such id: softmx; did you mean softmax?",
+            "nothing to ignore here: gone does not occur",
+        ]
+        assert kept[0].fix is None
+        assert kept[1].fix is not None
+        assert kept[1].fix.edits[0].text == "x = 1  # trainwreck: ignore[softmx] why"
+
     def test_a_blanket_is_refused(self) -> None:
         assert self.kept("x  # trainwreck: ignore\n", finding()) == ["double-softmax:1", "blanket-ignore:1"]
 
@@ -141,6 +161,13 @@ class TestBaseline:
         baseline.write(file, [finding(line=1)], {"a.py": "bad()\n"})
         fresh = baseline.subtract(file, [finding(line=1), finding(line=2)], {"a.py": "bad()\nbad()\n"})
         assert [f.line for f in fresh] == [2]
+
+    def test_it_holds_wherever_the_command_is_started(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "sub").mkdir()
+        monkeypatch.chdir(tmp_path)
+        baseline.write(Path("base.json"), [finding(path="sub/a.py")], {"sub/a.py": "bad()\n"})
+        monkeypatch.chdir(tmp_path / "sub")
+        assert baseline.subtract(tmp_path / "base.json", [finding(path="a.py")], {"a.py": "bad()\n"}) == []
 
     @pytest.mark.parametrize("content", ["", "[]", '{"findings": 3}'])
     def test_a_damaged_baseline_is_told(self, tmp_path: Path, content: str) -> None:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
+
 from trainwreck import report
-from trainwreck.core.results import Edit, Excerpt, Finding, Fix, Result, RuleFacts
+from trainwreck.core.results import Edit, Excerpt, Finding, Fix, Link, Result, RuleFacts
 
 FIX = Fix("use new=", (Edit("src/a b.py", 3, 3, "f(new=1)"),), True)
 FINDING = Finding(
     "a-rule", "code-a-rule", "critical", "x, y: 5% <b>\n::end", "src/a b.py", 3, 3, 3, 9,
     proof=(("conf.yaml", 7, "lr: 1"),), fix=FIX, fingerprint="00ff",
+)  # fmt: skip
+IN_CELL = Finding(
+    "b-rule", "code-b-rule", "warning", "m", "n.ipynb", 2, cell=4,
+    proof=(Link("n.ipynb", 1, "lr = 1", 3),), fix=Fix("use y", (Edit("n.ipynb", 2, 2, "y", 4),), True),
 )  # fmt: skip
 RESULT = Result(
     findings=(FINDING, Finding("b-rule", "code-b-rule", "suggestion", "m", "n.ipynb", 2, cell=4)),
@@ -44,6 +52,29 @@ def test_sarif_has_what_code_scanning_reads() -> None:
     (replacement,) = first["fixes"][0]["artifactChanges"][0]["replacements"]
     assert replacement["insertedContent"] == {"text": "f(new=1)"}
     assert second["locations"][0]["logicalLocations"] == [{"name": "cell 4", "kind": "module"}]
+
+
+def test_sarif_keeps_to_its_schema() -> None:
+    """The schema is the one of GitHub code scanning; an odd path, a cell, a proof and an unreadable file are in it."""
+    schema = json.loads((Path(__file__).parent / "schemas/sarif-2.1.0-rtm.5.json").read_bytes())
+    every = replace(RESULT, findings=(*RESULT.findings, IN_CELL), unreadable=("x.py: could not be read",))
+    for result in (every, Result(verb="check")):
+        answer = json.loads(report.render(result, "sarif"))
+        assert [e.message for e in jsonschema.Draft4Validator(schema).iter_errors(answer)] == []
+
+
+def test_what_stands_in_a_cell_is_never_told_as_a_line_of_the_file() -> None:
+    result = Result(findings=(IN_CELL,), verb="check")
+    (told,) = json.loads(report.render(result, "sarif"))["runs"][0]["results"]
+    assert told["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}
+    assert told["message"]["text"] == "cell 4, line 2: m"
+    assert "fixes" not in told
+    (issue,) = json.loads(report.render(result, "gitlab"))
+    assert issue["location"]["positions"]["begin"] == {"line": 1, "column": 1}
+    assert issue["description"] == "cell 4, line 2: m"
+    for form in ("full", "markdown", "html"):
+        assert "n.ipynb:cell 3:1" in report.render(result, form), form
+    assert json.loads(report.render(result, "json"))["findings"][0]["proof"][0]["cell"] == 3
 
 
 def test_an_annotation_cannot_break_out_of_its_command() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trainwreck import engine
 from trainwreck.catalogue.load import Catalogue, catalogue
-from trainwreck.checking import baseline, cache, documents, fixes, inputs, select, suppress, units
+from trainwreck.checking import baseline, cache, documents, encoding, fixes, inputs, select, suppress, units
 from trainwreck.checking.settings import Settings
 from trainwreck.collect import Collected, collect
 from trainwreck.core.errors import NothingReadable, TrainwreckError
@@ -80,7 +80,7 @@ def check(
     known = catalogue()
     refuse_unknown_words(wanted, known)
     sources, named, unreadable = gather(paths, closest, stdin, stdin_name)
-    sources = [from_bytes(s.name, overlay[s.name].encode()) if overlay and s.name in overlay else s for s in sources]
+    sources = [_overlaid(s, overlay) for s in sources] if overlay else sources
     contents = {s.name: data for s in sources if (data := _content(s)) is not None}
     held = [from_bytes(s.name, contents[s.name]) if s.name in contents else s for s in sources]
     result = _analysed(held, contents, named, wanted, known, use_cache, jobs)
@@ -88,8 +88,8 @@ def check(
     lines = [*(f"{u.path}: {u.reason}" for u in unreadable), *result.unreadable]
     result = replace(result, findings=told, unreadable=lines, status="partial" if lines else result.status)
     needed = _interesting(result, contents)
-    texts = {s.name: s.text() for s in held if s.name in needed}
-    return _finish(result, texts, wanted, closest, known, [s.name for s in sources])
+    decoded = {name: encoding.decoded(name, contents[name]) for name in needed}
+    return _finish(result, decoded, wanted, closest, known, [s.name for s in sources])
 
 
 def gather(
@@ -107,6 +107,17 @@ def gather(
         raise NothingReadable("; ".join(f"{u.path}: {u.reason}" for u in unreadable))
     named = found.named | {s.name for s in sources if s.name == (stdin_name or "stdin.py")}
     return sources, named, unreadable
+
+
+def _overlaid(source: Source, overlay: Mapping[str, str]) -> Source:
+    """The source with the text that counts instead of its own, in its own encoding where that can hold it."""
+    text = overlay.get(source.name)
+    if text is None:
+        return source
+    try:
+        return from_bytes(source.name, encoding.encoded(source.name, text, source.head))
+    except (UnicodeEncodeError, LookupError):
+        return from_bytes(source.name, text.encode("utf-8", "surrogatepass"))
 
 
 def _content(source: Source) -> bytes | None:
@@ -181,7 +192,7 @@ def _weighed(finding: Finding, contents: Mapping[str, bytes], named: set[str]) -
 
 def _interesting(result: Result, contents: Mapping[str, bytes]) -> set[str]:
     """Names of the texts that the reports need, and of those with comments to us."""
-    names = {f.path for f in result.findings} | {p for f in result.findings for p, _, _ in f.proof}
+    names = {f.path for f in result.findings} | {link.path for f in result.findings for link in f.links}
     names |= {e.path for f in result.findings if f.fix for e in f.fix.edits}
     return (names & contents.keys()) | {name for name, data in contents.items() if b"trainwreck:" in data}
 
@@ -199,13 +210,13 @@ def _finish(
     def choose(finding: Finding) -> bool:
         own = nearest(finding.path)
         if id(own) not in choosers:
-            choosers[id(own)] = select.chooser(own, lambda name: describe(name, known))
+            choosers[id(own)] = select.chooser(own, lambda name: describe(name, known), known.aliases)
         return choosers[id(own)](finding)
 
     chosen = [f for f in result.findings if choose(f)]
     # A comment is useful if it silences something that would be found, selected in this call or not.
-    kept, silenced = suppress.apply(chosen, dict(texts), every=result.findings)
-    kept = [replace(f, fingerprint=baseline.fingerprint(f, texts)) for f in kept if choose(f)]
+    kept, silenced = suppress.apply(chosen, texts, result.findings, lambda name: meant(name, known), known.aliases)
+    kept = [replace(f, fingerprint=baseline.fingerprint(f, texts, wanted.root)) for f in kept if choose(f)]
     before = len(kept)
     if wanted.baseline:
         file = Path(wanted.baseline)
@@ -247,6 +258,15 @@ def describe(name: str, known: Catalogue) -> tuple[str, str]:
         return mode.family, "stable"
     rule = known.rules.get(name, {})
     return str(rule.get("family", "")), str(rule.get("maturity", "stable"))
+
+
+def meant(name: str, known: Catalogue) -> str | None:
+    """The id that ``name`` is nearest to, empty where none is near; None where it is an id itself."""
+    if known.mode(name) is not None or name in known.rules or known.resolve(name):
+        return None
+    from trainwreck.catalogue.search import nearest
+
+    return next(iter(nearest(known, name, 1)), "")
 
 
 def refuse_unknown_words(wanted: Settings, known: Catalogue) -> None:
@@ -301,8 +321,9 @@ def mend(run: Callable[[Mapping[str, str]], Checked], *, unsafe: bool = False) -
     fixed = refused = 0
     checked = run(overlay)
     for _ in range(MAX_ROUNDS):
-        done = fixes.apply(checked.result.findings, checked.texts, unsafe=unsafe)
-        refused = len(done.refused)
+        possible, hopeless = _mendable(checked.result.findings, unsafe)
+        done = fixes.apply(possible, checked.texts, unsafe=unsafe)
+        refused = len(done.refused) + hopeless
         if not done.texts:
             break
         fixed += len(done.fixed)
@@ -312,27 +333,12 @@ def mend(run: Callable[[Mapping[str, str]], Checked], *, unsafe: bool = False) -
     return Mended(checked, {n: t for n, t in overlay.items() if t != before[n]}, before, fixed, refused)
 
 
-def write_texts(texts: Mapping[str, str], before: Mapping[str, str]) -> None:
-    """Write changed files in place, in the encoding that they had; a file that changed meanwhile is left alone.
-
-    Raises TrainwreckError naming the file that can't be written.
-    """
-    from trainwreck.core.source import guess_encoding
-
-    for name, text in sorted(texts.items()):
-        try:
-            data = Path(name).read_bytes()
-            encoding = guess_encoding(data)
-            mark = "\ufeff" if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")) else ""
-            if data.decode(encoding).removeprefix("\ufeff") != before[name]:
-                raise TrainwreckError(f"{name}: changed while it was checked; run the command again")
-            plain = "utf-16" if encoding == "utf-16" else encoding
-            new = text.encode(plain) if plain == "utf-16" else (mark + text).encode(plain)
-            Path(name).write_bytes(new)
-        except (UnicodeDecodeError, UnicodeEncodeError) as problem:
-            raise TrainwreckError(f"{name}: is not {problem.encoding}; save it as UTF-8 to have it fixed") from problem
-        except OSError as problem:
-            raise TrainwreckError(f"{name}: cannot be written ({problem.strerror}); check its permissions") from problem
+def _mendable(findings: Sequence[Finding], unsafe: bool) -> tuple[list[Finding], int]:
+    """Findings outside files that their language refuses as a whole (nobody could say whether a fix broke them), and
+    how many within them could have been fixed."""
+    broken = {f.path for f in findings if f.id == engine.BROKEN and f.cell is None}
+    left = [f for f in findings if f.path in broken and f.fix and f.fix.edits and (f.fix.safe or unsafe)]
+    return [f for f in findings if f.path not in broken], len(left)
 
 
 def statistics(findings: Sequence[Finding]) -> list[tuple[int, str, str, int]]:

@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from trainwreck.catalogue.load import catalogue
-from trainwreck.checking import baseline, fixes, settings, suppress
-from trainwreck.checking.check import Checked, check, gather, mend, refuse_unknown_words, statistics, write_texts
+from trainwreck.checking import baseline, encoding, fixes, settings, suppress
+from trainwreck.checking.check import Checked, check, gather, mend, refuse_unknown_words, statistics
 from trainwreck.core.errors import TrainwreckError
 from trainwreck.core.evidence import SEVERITIES
 from trainwreck.core.results import Finding, Result
@@ -71,7 +71,7 @@ def once(paths: Sequence[str], options: Mapping[str, Any], deliver: Deliver) -> 
         return 0
     if options["add_ignore"] is not None:
         changed = suppress.add(checked.result.findings, checked.texts, options["add_ignore"])
-        write_texts(changed, checked.texts)
+        encoding.write(changed, checked.texts)
         click.echo(f"{_plural(len(changed), 'file')} changed", err=True)
         return 0
     return _told(checked, options, deliver, wanted.fail_on)
@@ -94,7 +94,7 @@ def _mended(
         # The corrected text is the answer, as a formatter gives it; what is left is told on standard error.
         click.echo(next(iter(done.texts.values()), given), nl=False)
         return exit_code(done.checked.result, fail_on)
-    write_texts(done.texts, done.before)
+    encoding.write(done.texts, done.before)
     refused = f", {done.refused} refused" if done.refused else ""
     click.echo(f"fixed {_plural(done.fixed, 'finding')} in {_plural(len(done.texts), 'file')}{refused}", err=True)
     return _told(done.checked, options, deliver, fail_on)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainwreck.checking import notebooks
 from trainwreck.checking.documents import rows
 from trainwreck.code.notebook import as_python
 from trainwreck.core.results import Edit, Finding
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ def apply(findings: Iterable[Finding], texts: Mapping[str, str], *, unsafe: bool
                 continue
             touched = {e.path for e in finding.fix.edits}
             trial = _write(texts, [*(e for e in accepted if e.path in touched), *finding.fix.edits])
-            if trial is not None and all(_parses(path, trial[path]) for path in touched):
+            cells = {e.cell for e in finding.fix.edits if e.cell is not None}
+            if trial is not None and all(_parses(path, trial[path], cells) for path in touched):
                 for edit in finding.fix.edits:
                     taken.setdefault((edit.path, edit.cell), []).append(range(edit.line, edit.end_line + 1))
                 accepted += finding.fix.edits
@@ -59,7 +63,9 @@ def diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """A unified diff of what ``after`` changes."""
     parts: list[str] = []
     for path, text in sorted(after.items()):
-        parts += difflib.unified_diff(rows(before[path]), rows(text), f"a/{path}", f"b/{path}")
+        # Only a line feed ends a line here, as for patch and git: other line ends stay within the lines.
+        old, new = (_LINE.findall(text) for text in (before[path], text))
+        parts += difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
     return "".join(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in parts)
 
 
@@ -87,24 +93,34 @@ def _write(texts: Mapping[str, str], edits: Sequence[Edit]) -> dict[str, str] | 
 
 
 def _edited(text: str, edits: Sequence[Edit]) -> str:
+    """``text`` with these edits; new lines end as those that they replace do."""
     lines = rows(text)
-    end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     for edit in sorted(edits, key=lambda e: -e.line):
+        last = lines[edit.end_line - 1] if edit.end_line <= len(lines) else "\n"
+        own = last[len(last.rstrip("\r\n")) :]
+        end = own or _line_end(lines)
         body = edit.text.replace("\r\n", "\n").replace("\n", end)
-        last = lines[edit.end_line - 1] if edit.end_line <= len(lines) else end
-        if body and not body.endswith(end) and last.endswith(("\n", "\r")):
+        if body and own and not body.endswith(end):
             body += end
         lines[edit.line - 1 : edit.end_line] = [body] if body else []
     return "".join(lines)
 
 
-def _parses(path: str, text: str) -> bool:
+def _line_end(lines: Sequence[str]) -> str:
+    """How lines end here; the last one of a file may have no end."""
+    first = lines[0] if lines else ""
+    return first[len(first.rstrip("\r\n")) :] or "\n"
+
+
+def _parses(path: str, text: str, cells: Collection[int] = ()) -> bool:
+    """True if the language accepts the text; of a notebook only ``cells``, for another may have been broken before."""
     try:
         if path.endswith((".py", ".pyw")):
             ast.parse(text)
         elif path.endswith(".ipynb"):
-            for cell in notebooks.cells(text):
-                ast.parse(as_python(cell))
+            for number, cell in enumerate(notebooks.cells(text), 1):
+                if number in cells:
+                    ast.parse(as_python(cell))
         elif path.endswith(".json"):
             import json
 

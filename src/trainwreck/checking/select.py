@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -14,19 +14,24 @@ Describe = Callable[[str], tuple[str, str]]
 """From an id to its family and its maturity (``stable`` or ``preview``)."""
 
 
-def chooser(settings: Settings, describe: Describe) -> Callable[[Finding], bool]:
-    """A function that says whether a finding is wanted under ``settings``."""
-    wanted = tuple(settings.select) or ("ALL",)
+def chooser(
+    settings: Settings, describe: Describe, aliases: Mapping[str, str] | None = None
+) -> Callable[[Finding], bool]:
+    """A function that says whether a finding is wanted under ``settings``. ``aliases``: other names of ids."""
+    other = aliases or {}
+    wanted = [other.get(word, word) for word in (*(settings.select or ("ALL",)), *settings.extend_select)]
+    unwanted = [other.get(word, word) for word in settings.ignore]
+    files = {p: [other.get(word, word) for word in words] for p, words in settings.per_file_ignores.items()}
 
     def choose(finding: Finding) -> bool:
         family, maturity = describe(finding.id)
-        yes = max((_fit(word, finding, family) for word in (*wanted, *settings.extend_select)), default=0)
-        no = max((_fit(word, finding, family) for word in settings.ignore), default=0)
+        yes = max((_fit(word, finding, family) for word in wanted), default=0)
+        no = max((_fit(word, finding, family) for word in unwanted), default=0)
         if yes == 0 or no >= yes:
             return False
         if maturity == "preview" and not settings.preview and yes < ID:
             return False
-        return not _ignored_there(finding, family, settings)
+        return not _ignored_there(finding, family, files, settings.root)
 
     return choose
 
@@ -45,10 +50,10 @@ def _fit(word: str, finding: Finding, family: str) -> int:
     return PREFIX if word.endswith("-") and finding.id.startswith(word) else 0
 
 
-def _ignored_there(finding: Finding, family: str, settings: Settings) -> bool:
+def _ignored_there(finding: Finding, family: str, files: Mapping[str, Sequence[str]], root: Path | None) -> bool:
     return any(
-        path_fits(finding.path, pattern, settings.root) and any(_fit(w, finding, family) for w in words)
-        for pattern, words in settings.per_file_ignores.items()
+        any(_fit(w, finding, family) for w in words) and path_fits(finding.path, pattern, root)
+        for pattern, words in files.items()
     )
 
 

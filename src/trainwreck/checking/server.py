@@ -173,7 +173,7 @@ def diagnostic(finding: Finding, texts: Any, lsp: Any) -> Any:
         lsp.DiagnosticRelatedInformation(
             location=lsp.Location(uri=Path(p).absolute().as_uri(), range=_rows(n, n, lsp)), message=text
         )
-        for p, n, text in finding.proof
+        for p, n, text, _ in finding.links
     ]
     span = lsp.Range(
         lsp.Position(finding.line - 1, _units(line, finding.column)), lsp.Position(end_line - 1, _units(last, end))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainwreck.checking import notebooks
@@ -28,7 +28,10 @@ _COMMENT = re.compile(r"#\s*trainwreck:\s*(?P<kind>file-ignore|ignore)\b(?:\[(?P
 
 @dataclass
 class Comment:
-    """One suppression comment: the lines that it covers (None: the whole file) and the ids that it names."""
+    """One suppression comment: the lines that it covers (None: the whole file) and the ids that it names.
+
+    ``used``: those of ``ids`` that silence something.
+    """
 
     line: int
     column: int
@@ -37,9 +40,15 @@ class Comment:
     cell: int | None = None
     used: set[str] = field(default_factory=set)
 
-    def silences(self, finding: Finding) -> bool:
-        if finding.id not in self.ids and finding.sign not in self.ids:
+    def silences(self, finding: Finding, aliases: Mapping[str, str]) -> bool:
+        """True if it does; the ids that are meant count as used from then on."""
+        mine = {name for name in self.ids if {name, aliases.get(name)} & {finding.id, finding.sign}}
+        if not mine or not self._covers(finding):
             return False
+        self.used |= mine
+        return True
+
+    def _covers(self, finding: Finding) -> bool:
         if self.covers is None:
             return True
         last = max(finding.end_line or finding.line, finding.line)
@@ -68,8 +77,9 @@ def _comments(text: str, python: bool, cell: int | None) -> list[Comment]:
 
 def _python(text: str) -> list[tuple[int, int, re.Match[str]]] | None:
     found = []
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")  # the tokenizer knows no other line end
     try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        for token in tokenize.generate_tokens(io.StringIO(plain).readline):
             if token.type == tokenize.COMMENT and (match := _COMMENT.search(token.string)):
                 found.append((token.start[0], token.start[1] + 1, match))
     except (tokenize.TokenError, SyntaxError, ValueError):
@@ -105,38 +115,45 @@ def _statement_end(first: int, lines: Sequence[str]) -> int:
 
 
 def apply(
-    findings: Iterable[Finding], texts: Mapping[str, str], every: Iterable[Finding] = ()
+    findings: Iterable[Finding],
+    texts: Mapping[str, str],
+    every: Iterable[Finding] = (),
+    meant: Callable[[str], str | None] = lambda _: None,
+    aliases: Mapping[str, str] | None = None,
 ) -> tuple[list[Finding], list[Finding]]:
     """The findings that stay, with those about useless comments added, and the ones that were silenced.
 
-    ``every``: findings that were not selected this time; a comment about one of them is not useless.
+    ``every``: findings that were not selected this time; a comment about one of them is not useless. ``meant`` gives
+    the id that a misspelt one is nearest to (empty: none is near), None for one that exists. ``aliases``: other names.
     """
+    other = aliases or {}
     by_path = {path: comments(path, text) for path, text in texts.items()}
     for finding in every:
         for comment in by_path.get(finding.path, ()):
-            if comment.silences(finding):
-                comment.used |= {finding.id, finding.sign}
-    kept, silenced = [], []
+            comment.silences(finding, other)
+    kept: list[Finding] = []
+    silenced: list[Finding] = []
     for finding in findings:
-        hit = next((c for c in by_path.get(finding.path, ()) if c.silences(finding)), None)
-        if hit is None:
-            kept.append(finding)
-        else:
-            hit.used |= {finding.id, finding.sign}
-            silenced.append(finding)
+        hit = any(c.silences(finding, other) for c in by_path.get(finding.path, ()))
+        (silenced if hit else kept).append(finding)
     for path, found in sorted(by_path.items()):
-        kept += _complaints(path, found, texts)
+        kept += _complaints(path, found, texts, meant)
     return kept, silenced
 
 
-def _complaints(path: str, found: Sequence[Comment], texts: Mapping[str, str]) -> Iterator[Finding]:
+def _complaints(
+    path: str, found: Sequence[Comment], texts: Mapping[str, str], meant: Callable[[str], str | None]
+) -> Iterator[Finding]:
     for comment in found:
         if not comment.ids:
             text = "an ignore comment must name ids: `# trainwreck: ignore[id] reason`"
             yield Finding(BLANKET, BLANKET, "suggestion", text, path, comment.line, comment.column, cell=comment.cell)
         useless = [name for name in comment.ids if name not in comment.used]
         for name in useless:
+            near = meant(name)
             text = f"nothing to ignore here: {name} does not occur"
+            if near is not None:
+                text = f"no such id: {name}" + (f"; did you mean {near}?" if near else "")
             yield Finding(
                 UNUSED,
                 UNUSED,
@@ -145,7 +162,8 @@ def _complaints(path: str, found: Sequence[Comment], texts: Mapping[str, str]) -
                 path,
                 comment.line,
                 comment.column,
-                fix=_without(comment, useless, path, texts),
+                # A misspelt id is somebody's intention: it is corrected by hand, not taken away.
+                fix=None if near else _without(comment, [n for n in useless if not meant(n)], path, texts),
                 cell=comment.cell,
             )
 

@@ -73,7 +73,7 @@ def decoded(name: str, data: bytes) -> tuple[str, Problem | None]:
         told = f"is written in {guessed[:6].upper()}, which Python does not run; save it as UTF-8"
         return text, Problem(name, told, 1, 1, syntax=True)
     data = data.removeprefix(codecs.BOM_UTF8)
-    declared = next((m[1].decode() for row in data.split(b"\n", 2)[:2] if (m := _COOKIE.match(row))), "utf-8")
+    declared = declared_encoding(data)
     try:
         return data.decode(declared), None
     except UnicodeDecodeError as problem:
@@ -82,6 +82,13 @@ def decoded(name: str, data: bytes) -> tuple[str, Problem | None]:
         return data.decode(declared, "replace"), Problem(name, told, line, 1, syntax=True)
     except LookupError:
         return data.decode("utf-8", "replace"), Problem(name, f"unknown encoding {declared}", 1, 1, syntax=True)
+
+
+def declared_encoding(data: bytes) -> str:
+    """What the first two lines of a Python file declare (PEP 263), else UTF-8. May name an encoding that is none."""
+    if data.startswith(codecs.BOM_UTF8):
+        return "utf-8"
+    return next((m[1].decode() for row in data.split(b"\n", 2)[:2] if (m := _COOKIE.match(row))), "utf-8")
 
 
 def parse(name: str, text: str, cells: Sequence[int] | None = None) -> Module | Problem:

@@ -103,6 +103,8 @@ def sign_of(module_name: str) -> str:
     return SIGN_PREFIX + module_name.rsplit(".", 1)[-1].replace("_", "-")
 
 
+Proven = tuple[str, int, str] | tuple[str, int, str, int]
+"""(path, line, text) of a line that shows something, and in a notebook the cell."""
 Proof = Iterable[Step | Call | tuple[str, int, str]]
 
 
@@ -120,10 +122,11 @@ def sighting(
     ``fix`` how to correct it (see ``trainwreck.code.edits``); ``severity`` where it is not that of the id."""
     node, scope = (place.node, place.scope) if isinstance(place, Call | Step) else place
     path, line, column, cell = at(node, scope)
-    chain = [_link(item) for item in proof]
-    shown = list(dict.fromkeys(f"{p}:{n}" for p, n, _ in chain if (p, n) != (path, line)))
+    chain = [_link(item, scope.module) for item in proof]
+    own = (path, line) if cell is None else (path, line, cell)
+    shown = list(dict.fromkeys(place_of(*link) for link in chain if (*link[:2], *link[3:]) != own))
     sentence = text + (f" (see {', '.join(shown[:4])})" if shown else "")
-    value = {"proof": [[p, n, t] for p, n, t in chain]} if chain else None
+    value = {"proof": [list(link) for link in chain]} if chain else None
     where = Where("code", path=path, line=line, column=column, cell=cell)
     return Evidence(sign_of(rule), cls, sentence, where, value, until=until(node, scope), fix=fix, severity=severity)
 
@@ -165,7 +168,18 @@ def _characters(module: Module, line: int, offset: int) -> int:
     return offset if text.isascii() else len(text.encode()[:offset].decode("utf-8", "replace"))
 
 
-def _link(item: Step | Call | tuple[str, int, str]) -> tuple[str, int, str]:
+def _link(item: Step | Call | tuple[str, int, str], own: Module) -> Proven:
+    """(path, line, text), and in a notebook the cell. ``own``: the module that bare places may speak of."""
     if isinstance(item, tuple):
-        return item
-    return item.scope.module.path, item.node.lineno, written(item.node)[:100]
+        (path, line, text), module = item, own
+    else:
+        path, line, text = item.scope.module.path, item.node.lineno, written(item.node)[:100]
+        module = item.scope.module
+    if path != module.path or not module.cells or not (cell := bisect_right(module.cells, line)):
+        return path, line, text
+    return path, line - module.cells[cell - 1] + 1, text, cell
+
+
+def place_of(path: str, line: int, _: str, cell: int | None = None) -> str:
+    """How a sentence names a line of a proof."""
+    return f"{path}:{line}" if cell is None else f"{path}:cell {cell}:{line}"

@@ -86,7 +86,22 @@ def witness(
                 column = (item.where.column,) if item.severity is not None else ()
                 evidence[(item.sign, item.where.path, item.where.line, *column)] = item
     observed = frozenset({"code"}) if program.modules else frozenset[str]()
-    return StaticSightings(list(evidence.values()), observed, project.problems, broken, project, seen)
+    problems = [*project.problems, *_defects(broken, program)]
+    return StaticSightings(list(evidence.values()), observed, problems, broken, project, seen)
+
+
+def _defects(broken: Sequence[str], program: Program) -> Iterator[Problem]:
+    """Rules that failed, as problems: silence would look like a clean program. Which file it was is not known."""
+    files = [*program.modules, *(source.name for source in program.others)]
+    more = " or another of its program" if len(files) > 1 else ""
+    for said in broken:
+        module, kind, *_ = said.split(": ")
+        name = module.rsplit(".", 1)[-1].replace("_", "-")
+        yield Problem(
+            files[0],
+            f"the rule {name} failed on this file{more} ({kind}), every other one was applied; "
+            "a fault of ours, please report it with the file",
+        )
 
 
 def _guarded(rule: Rule, sightings: Iterator[Evidence], broken: list[str]) -> Iterator[Evidence]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trainwreck import __version__
 from trainwreck.core.evidence import SEVERITIES, Evidence, Severity, Where, jsonable
@@ -86,6 +86,19 @@ class Cause:
         }
 
 
+class Link(NamedTuple):
+    """One line of a proof. In a notebook ``cell`` counts the code cells from 1, and ``line`` the lines of the cell."""
+
+    path: str
+    line: int
+    text: str
+    cell: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {"path": self.path, "line": self.line, "text": self.text}
+        return {**plain, "cell": self.cell} if self.cell is not None else plain
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A located sighting that is a finding of its own (a static rule, an unreadable file).
@@ -104,10 +117,15 @@ class Finding:
     column: int = 1
     end_line: int | None = None
     end_column: int | None = None
-    proof: Sequence[tuple[str, int, str]] = ()
+    proof: Sequence[tuple[str, int, str] | Link] = ()
     fix: Fix | None = None
     cell: int | None = None
     fingerprint: str = ""
+
+    @property
+    def links(self) -> Sequence[Link]:
+        """The proof, each line with its cell."""
+        return [Link(*link) for link in self.proof]
 
     def to_json(self) -> dict[str, Any]:
         plain = {
@@ -120,7 +138,7 @@ class Finding:
             "column": self.column,
             "end_line": self.end_line or self.line,
             "end_column": self.end_column or self.column,
-            "proof": [{"path": p, "line": n, "text": t} for p, n, t in self.proof],
+            "proof": [link.to_json() for link in self.links],
             "fix": self.fix.to_json() if self.fix else None,
         }
         return {**plain, "cell": self.cell} if self.cell is not None else plain
@@ -209,29 +227,6 @@ class Chart:
     marks: Sequence[Mark] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """A few lines of a file (or of a notebook's cell) around a place; ``marked`` are the line numbers to point at."""
-
-    path: str
-    first_line: int
-    lines: Sequence[str]
-    marked: Sequence[int]
-    title: str = ""
-    cell: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RuleFacts:
-    """What a report may say of an id beyond the sighting: catalogue text for the help of SARIF and editors."""
-
-    title: str
-    why: str
-    fix: str
-    severity: Severity
-    family: str
-
-
 Cell = float | str | None
 """One stretch of steps: a number, "nan" where something was not finite, None where nothing was recorded."""
 
@@ -270,6 +265,29 @@ class Modules:
     heats: Sequence[Heat]
     rows: Sequence[ModuleRow]
     memory: Sequence[tuple[str, float, float]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A few lines of a file (or of a notebook's cell) around a place; ``marked`` are the line numbers to point at."""
+
+    path: str
+    first_line: int
+    lines: Sequence[str]
+    marked: Sequence[int]
+    title: str = ""
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFacts:
+    """What a report may say of an id beyond the sighting: catalogue text for the help of SARIF and editors."""
+
+    title: str
+    why: str
+    fix: str
+    severity: Severity
+    family: str
 
 
 @dataclass(frozen=True, slots=True)

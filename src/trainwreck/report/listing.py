@@ -10,7 +10,7 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping
 
-from trainwreck.core.results import Finding, Result
+from trainwreck.core.results import Finding, Link, Result
 from trainwreck.report import words
 from trainwreck.report.safe import line, source_line, to_ascii
 
@@ -59,6 +59,12 @@ def place(finding: Finding) -> str:
     return f"{line(finding.path, 300)}:{cell}{finding.line}:{finding.column}"
 
 
+def link_place(link: Link) -> str:
+    """``path:line`` of a line of a proof."""
+    cell = f"cell {link.cell}:" if link.cell is not None else ""
+    return f"{line(link.path, 300)}:{cell}{link.line}"
+
+
 def message(finding: Finding) -> str:
     """The sentence without the places that follow as proof."""
     return line(_SEE.sub("", finding.message) if finding.proof else finding.message, 400)
@@ -92,10 +98,9 @@ def _finding(finding: Finding, result: Result, shown: Lines, pen: _Pen, helped: 
     gutter = len(str(finding.line + 2))
     yield f"{' ' * gutter}{pen('-->', STYLES['dim'])} {pen(place(finding), STYLES['place'])}"
     yield from _excerpt(finding, shown, pen, gutter)
-    told = [p for p in finding.proof if (p[0], p[1]) != (finding.path, finding.line)]
-    for path, number, text in told[:MAX_PROOF]:
-        at = pen(f"{line(path, 300)}:{number}", STYLES["place"])
-        yield f"{pen('because', STYLES['dim'])} {at} {pen(line(text, 100))}"
+    told = [p for p in finding.links if (p.path, p.cell, p.line) != (finding.path, finding.cell, finding.line)]
+    for link in told[:MAX_PROOF]:
+        yield f"{pen('because', STYLES['dim'])} {pen(link_place(link), STYLES['place'])} {pen(line(link.text, 100))}"
     if len(told) > MAX_PROOF:
         yield pen(f"and {len(told) - MAX_PROOF} more places", STYLES["dim"])
     yield from _help(finding, result, shown, pen, helped)

@@ -106,7 +106,7 @@ def _detail(item: Finding, result: Result, shown: listing.Lines) -> list[str]:
     around = [(n, shown.get((item.path, item.cell, n))) for n in range(item.line - 2, item.line + 3)]
     told = [f"{'>' if n == item.line else ' '} {n:>5} | {source_line(text)}" for n, text in around if text is not None]
     rows += block(told, "text") if told else []
-    rows += [f"- because {code(f'{p}:{n}')} {code(text)}" for p, n, text in item.proof]
+    rows += [f"- because {code(listing.link_place(p))} {code(p.text)}" for p in item.links]
     text = item.fix.text if item.fix else facts.fix if facts else ""
     rows += [f"- **Fix:** {escape(text)}"] if text else []
     rows.append("")

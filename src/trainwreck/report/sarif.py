@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from trainwreck import __version__
-from trainwreck.core.results import Finding, Fix, Result
+from trainwreck.core.results import Finding, Fix, Link, Result
 from trainwreck.report.json import dumps
 from trainwreck.report.safe import encodable, line
 
@@ -67,22 +67,30 @@ def _result(finding: Finding, index: dict[str, int]) -> dict[str, Any]:
         "ruleId": finding.id,
         "ruleIndex": index[finding.id],
         "level": LEVELS[finding.severity],
-        "message": {"text": line(finding.message, 1000)},
+        "message": {"text": line(_in_cell(finding.cell, finding.line) + finding.message, 1000)},
         "locations": [_location(finding.path, _region(finding), finding.cell)],
     }
     if finding.fingerprint:
         answer["partialFingerprints"] = {"trainwreck/v1": finding.fingerprint}
     if finding.proof:
-        steps = [(p, {"startLine": max(n, 1)}, line(t, 200)) for p, n, t in finding.proof]
-        if (finding.proof[-1][0], finding.proof[-1][1]) != (finding.path, finding.line):
-            steps.append((finding.path, _region(finding), line(finding.message, 300)))
-        answer["codeFlows"] = [{"threadFlows": [{"locations": [_step(*s) for s in steps]}]}]
-    if finding.fix and finding.fix.edits:
+        steps = [_proven(link) for link in finding.links]
+        last = finding.links[-1]
+        if (last.path, last.cell, last.line) != (finding.path, finding.cell, finding.line):
+            steps.append(_step(finding.path, _region(finding), line(finding.message, 300), finding.cell))
+        answer["codeFlows"] = [{"threadFlows": [{"locations": steps}]}]
+    # A correction within a cell can't be told as lines of the file that holds it.
+    if finding.fix and finding.fix.edits and all(edit.cell is None for edit in finding.fix.edits):
         answer["fixes"] = [_fix(finding.fix)]
     return answer
 
 
+def _in_cell(cell: int | None, number: int) -> str:
+    return f"cell {cell}, line {number}: " if cell is not None else ""
+
+
 def _region(finding: Finding) -> dict[str, int]:
+    if finding.cell is not None:
+        return {"startLine": 1}  # the lines are those of a cell; an alert can only stand on the file
     region = {"startLine": finding.line, "startColumn": finding.column}
     if finding.end_line and finding.end_column:
         region |= {"endLine": finding.end_line, "endColumn": finding.end_column}
@@ -98,8 +106,13 @@ def _location(path: str, region: dict[str, int], cell: int | None = None) -> dic
     return where
 
 
-def _step(path: str, region: dict[str, int], text: str) -> dict[str, Any]:
-    return {"location": {**_location(path, region), "message": {"text": text}}}
+def _proven(link: Link) -> dict[str, Any]:
+    region = {"startLine": max(link.line, 1) if link.cell is None else 1}
+    return _step(link.path, region, _in_cell(link.cell, link.line) + line(link.text, 200), link.cell)
+
+
+def _step(path: str, region: dict[str, int], text: str, cell: int | None) -> dict[str, Any]:
+    return {"location": {**_location(path, region, cell), "message": {"text": text}}}
 
 
 def _fix(fix: Fix) -> dict[str, Any]:

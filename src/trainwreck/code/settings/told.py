@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainwreck.code.rule import sign_of
+from trainwreck.code.rule import Proven, place_of, sign_of
 from trainwreck.code.settings.tree import Place, Setting
 from trainwreck.core.evidence import Evidence, EvidenceClass, Severity, Where
 from trainwreck.core.fix import Edit, Fix
@@ -30,7 +30,8 @@ def told(
     python = isinstance(where, Setting) and where.language == "python"
     kind = "code" if python or place.path.endswith((".py", ".ipynb")) else "config"
     chain = [_link(item) for item in proof]
-    shown = list(dict.fromkeys(f"{p}:{n}" for p, n, _ in chain if (p, n) != (place.path, place.line)))
+    own = of_place(place, "")
+    shown = list(dict.fromkeys(place_of(*link) for link in chain if (*link[:2], *link[3:]) != (*own[:2], *own[3:])))
     sentence = text + (f" (see {', '.join(shown[:4])})" if shown else "")
     spot = Where("code" if kind == "code" else "config", path=place.path, line=place.line, column=place.column,
                  key=name, cell=place.cell)  # fmt: skip
@@ -47,12 +48,15 @@ def told(
     )
 
 
-def _link(item: Link) -> tuple[str, int, str]:
+def _link(item: Link) -> Proven:
     if isinstance(item, tuple):
         return item
-    if isinstance(item, Place):
-        return item.path, item.line, ""
-    return item.place.path, item.place.line, item.said
+    return of_place(item, "") if isinstance(item, Place) else of_place(item.place, item.said)
+
+
+def of_place(place: Place, text: str) -> Proven:
+    """A line of a proof; in a notebook with its cell."""
+    return (place.path, place.line, text) if place.cell is None else (place.path, place.line, text, place.cell)
 
 
 def replaced(lines: str, place: Place, new: str, words: str, *, safe: bool = False) -> Fix:
