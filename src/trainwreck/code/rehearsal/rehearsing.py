@@ -289,6 +289,8 @@ class Rehearsing(Calling):
         if value.name in LOADERS:
             self.event("iterate", value, (), {}, place)
             return [batch(self, value, place), batch(self, value, place)], True
+        if value.kind in ("namedtuple", "typing.NamedTuple"):
+            return list(value.attributes.values()), False
         if value.cls is not None:
             walker = value.cls.find("__iter__")
             if isinstance(walker, Function):

@@ -96,6 +96,8 @@ class Statements(State):
                 self.value(node.value, frame)
             case ast.Assign():
                 value = self.value(node.value, frame)
+                if isinstance(value, Obj) and isinstance(node.value, ast.Name | ast.Attribute):
+                    self.memo.setdefault("aliases", []).append(((node, frame.scope), value))
                 for target in node.targets:
                     self.store(target, value, frame)
             case ast.AnnAssign():

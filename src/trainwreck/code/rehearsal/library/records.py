@@ -1,0 +1,104 @@
+"""Named tuples, samples from lists, and ways to a part of a module by its name."""
+
+from __future__ import annotations
+
+import ast
+
+from trainwreck.code.rehearsal.calling import Asked
+from trainwreck.code.rehearsal.domain import UNKNOWN, Frame, Function, Items, Obj, Value
+from trainwreck.code.rehearsal.library import NOTHING, function, method
+from trainwreck.code.rehearsal.rehearsing import Rehearsing
+
+RECORD = "namedtuple"
+"""The kind of an object that a ``namedtuple`` makes."""
+
+
+@function("collections.namedtuple")
+def _named_tuple(run: Rehearsing, asked: Asked) -> Value:
+    """The class: a function of its fields."""
+    given = asked.get("field_names", 1)
+    if isinstance(given, str):
+        fields: list[Value] = list(given.replace(",", " ").split())
+    elif isinstance(given, tuple | Items):
+        fields = run.list_of(given)
+    else:
+        return NOTHING
+    names = [f for f in fields if isinstance(f, str) and f.isidentifier()]
+    if not names or len(names) != len(fields):
+        return NOTHING
+    made = ast.parse(f"lambda {', '.join(names)}: _record({', '.join(f'{n}={n}' for n in names)})", mode="eval").body
+    assert isinstance(made, ast.Lambda)
+    for node in ast.walk(made):
+        ast.copy_location(node, asked.place[0])
+    from trainwreck.code.rehearsal.domain import External
+
+    frame = Frame(asked.place[1], {"_record": External("trainwreck.record")}, asked.frame)
+    defaults, values = asked.options.get("defaults"), {}
+    if isinstance(defaults, tuple | Items):
+        listed = run.list_of(defaults)
+        values = dict(zip(names[-len(listed) :], listed, strict=False)) if listed else {}
+    return Function(made, asked.place[1], frame, defaults=values)
+
+
+@function("trainwreck.record")
+def _record(run: Rehearsing, asked: Asked) -> Value:
+    made = run.thing(RECORD, (), {}, asked.place)
+    made.attributes.update(asked.options)
+    return made
+
+
+@method(RECORD, "_asdict")
+def _as_dict(run: Rehearsing, asked: Asked) -> Value:
+    from trainwreck.code.rehearsal.domain import Table
+
+    return Table(dict(asked.receiver.attributes))
+
+
+@method(RECORD, "_replace")
+def _replaced(run: Rehearsing, asked: Asked) -> Value:
+    made = run.thing(RECORD, (), {}, asked.place)
+    made.attributes.update({**asked.receiver.attributes, **asked.options})
+    return made
+
+
+@function("random.sample", "random.choices")
+def _sampled(run: Rehearsing, asked: Asked) -> Value:
+    given = asked.get("population", 0)
+    return Items(list(given.items), True) if isinstance(given, Items) and given.items else NOTHING
+
+
+@function("random.choice")
+def _chosen(run: Rehearsing, asked: Asked) -> Value:
+    given = asked.get("seq", 0)
+    return run.item(given, run.node("index", (), asked.place), asked.place, asked.frame) if isinstance(
+        given, Items | tuple
+    ) and run.list_of(given) else NOTHING
+
+
+@method("module", "get_submodule", "get_parameter")
+def _part(run: Rehearsing, asked: Asked) -> Value:
+    name, at = asked.get("target", 0), asked.receiver
+    if not isinstance(name, str):
+        return NOTHING
+    for part in name.split(".") if name else ():
+        if not isinstance(at, Obj):
+            return UNKNOWN
+        at = run.get_attribute(at, part, asked.place)
+    return at
+
+
+@method("str", "partition", "rpartition")
+def _partitioned(run: Rehearsing, asked: Asked) -> Value:
+    sep = asked.get("sep", 0)
+    if not isinstance(sep, str) or not sep:
+        return NOTHING
+    text: str = asked.receiver
+    return text.partition(sep) if asked.name == "partition" else text.rpartition(sep)
+
+
+@method("str", "rsplit")
+def _split_from_right(run: Rehearsing, asked: Asked) -> Value:
+    sep, most = asked.get("sep", 0), asked.get("maxsplit", 1, -1)
+    if not (sep is None or (isinstance(sep, str) and sep)) or not isinstance(most, int):
+        return NOTHING
+    return Items(list(asked.receiver.rsplit(sep, most))[:24])
