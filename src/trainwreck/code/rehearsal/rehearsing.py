@@ -123,7 +123,9 @@ class Rehearsing(Calling):
             if name != asked.name:
                 made.options["inplace"] = True
                 base = receiver
-                while base.op in ("getitem", "attribute") and base.inputs and isinstance(base.inputs[0], Node):
+                while base.op in _SAME_MEMORY or "inplace" in base.options:
+                    if not base.inputs or not isinstance(base.inputs[0], Node):
+                        break
                     base = base.inputs[0]
                 event = self.event(asked.name, receiver, asked.args, asked.options, asked.place, result=made)
                 base.writes.append(event)
@@ -152,8 +154,11 @@ class Rehearsing(Calling):
         last = kind.rpartition(".")[2]
         if last == "Sequential":
             flowing: Value = asked.args[0] if asked.args else UNKNOWN
+            state = {"training": obj.training, "grad": self.grad_mode}
+            whole = self.event("forward", obj, asked.args, asked.options, asked.place, state=state)
             for part in obj.attributes.values():
                 flowing = self.call(part, [flowing], {}, asked.place, asked.frame)
+            whole.result = flowing
             return flowing
         if "module" in obj.attributes and last in ("DataParallel", "DistributedDataParallel", "AveragedModel"):
             return self.call(obj.attributes["module"], asked.args, asked.options, asked.place, asked.frame)
@@ -458,6 +463,8 @@ class Rehearsing(Calling):
         return value
 
 
+_SAME_MEMORY = frozenset(["getitem", "attribute", "data", "detach"])
+"""What gives a view: a change of it in place changes what it was taken from."""
 _CONTAINERS = frozenset(["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "DataParallel",
                          "DistributedDataParallel", "AveragedModel"])  # fmt: skip
 
