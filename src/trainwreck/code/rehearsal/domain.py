@@ -216,6 +216,8 @@ class Items:
     """Where it was written out or gathered."""
     length: int | None = None
     """How many elements there are where not all are in ``items`` (a long ``range``); None where it isn't known."""
+    source: Value = None
+    """What it goes through (``enumerate(loader)``)."""
 
 
 @dataclass(eq=False, slots=True)

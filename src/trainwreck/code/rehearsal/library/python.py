@@ -28,20 +28,6 @@ from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUN
 NUMBERS = (int, float, bool)
 
 
-def length_of(run: Rehearsing, value: Value) -> int | None:
-    """How many elements ``value`` has; None where it isn't known."""
-    if isinstance(value, tuple):
-        return len(value)
-    if isinstance(value, Items):
-        return len(value.items) if not value.more else value.length
-    if isinstance(value, Table):
-        return len(value.entries) if not value.more else None
-    if isinstance(value, Obj) and "batches" in value.attributes:
-        known = value.attributes["batches"]
-        return known if isinstance(known, int) else None
-    return None
-
-
 @function("builtins.range")
 def _range(run: Rehearsing, asked: Asked) -> Value:
     if all(isinstance(a, int) for a in asked.args) and asked.args:
@@ -65,7 +51,7 @@ def _enumerate(run: Rehearsing, asked: Asked) -> Value:
     for place, value in enumerate(found):
         known = isinstance(start, int) and (not more or place == 0)
         numbered.append((start + place if known else run.node("counter", (), asked.place), value))
-    return Items(numbered, more, "iterator", length=length_of(run, asked.get("iterable", 0)))
+    return Items(numbered, more, "iterator", source=asked.get("iterable", 0))
 
 
 @function("builtins.zip", "itertools.zip_longest")
@@ -78,7 +64,7 @@ def _zip(run: Rehearsing, asked: Asked) -> Value:
     rows: list[Value] = []
     for number in range(min(length, EXACT_ITEMS)):
         rows.append(tuple(found[min(number, len(found) - 1)] if found else UNKNOWN for found, _ in columns))
-    return Items(rows, not exact, "iterator")
+    return Items(rows, not exact, "iterator", source=asked.args[0])
 
 
 @function("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset", "builtins.sorted",
@@ -102,7 +88,7 @@ def _listed(run: Rehearsing, asked: Asked) -> Value:
         found = sorted(found)
     if asked.name == "tuple" and not more:
         return tuple(found)
-    return Items(list(found), more, length=length_of(run, given))
+    return Items(list(found), more, source=given if asked.name != "islice" else None)
 
 
 @function("itertools.chain")

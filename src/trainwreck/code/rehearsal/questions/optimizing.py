@@ -97,8 +97,16 @@ def _in_plain_list(run: Rehearsing, param: Node) -> bool:
     for obj in run.objects:
         if obj.cls is not None and is_module(obj):
             for value in obj.attributes.values():
-                items = value.items if isinstance(value, Items) else value.entries.values() if isinstance(value, Table) else ()
-                if any(param.owner is m for item in items for m in modules_under(item)) or any(i is param for i in items):
+                items = (
+                    value.items
+                    if isinstance(value, Items)
+                    else value.entries.values()
+                    if isinstance(value, Table)
+                    else ()
+                )
+                if any(param.owner is m for item in items for m in modules_under(item)) or any(
+                    i is param for i in items
+                ):
                     return True
     return False
 
@@ -161,9 +169,15 @@ def _always_empty(run: Rehearsing) -> Iterator[Answer]:
             continue
         params = ids(held(mine[0]))
         giving = [b for b in backwards(run) if params & ids(reached(b)) and b.turns]
-        cleared = [z for b, z in life.wasted if b in giving and any(z.serial < s.serial and same_turn(z, s) and same_turn(z, b) for s in mine)]
+        cleared = [
+            z
+            for b, z in life.wasted
+            if b in giving and any(z.serial < s.serial and same_turn(z, s) and same_turn(z, b) for s in mine)
+        ]
         if giving and not cleared and giving[0].place is not None:
-            text = "no gradient is there when this steps: the backward comes later, and its gradients are cleared before"
+            text = (
+                "no gradient is there when this steps: the backward comes later, and its gradients are cleared before"
+            )
             yield Answer(mine[0].place, text, (giving[0].place,))
 
 
@@ -185,13 +199,19 @@ def never_cleared(run: Rehearsing) -> Iterator[Answer]:
         outer = [
             e
             for e in run.tape
-            if e.name == "zero_grad" and mine & ids(e.state.get("held", ())) and e.turns and len(e.turns) < len(step.turns)
+            if e.name == "zero_grad"
+            and mine & ids(e.state.get("held", ()))
+            and e.turns
+            and len(e.turns) < len(step.turns)
         ]
         beside = [
             e
             for e in life.idle_resets
-            if e.turns and len(e.turns) == len(step.turns) and e.turns[-1].node is step.turns[-1].node
-            and any(t.generic for t in e.turns) and not mine & ids(e.state.get("held", ()))
+            if e.turns
+            and len(e.turns) == len(step.turns)
+            and e.turns[-1].node is step.turns[-1].node
+            and any(t.generic for t in e.turns)
+            and not mine & ids(e.state.get("held", ()))
         ]
         text = "gradients that a step has used are still there when the next backward adds its own"
         proof = tuple(e.place for e in (old.event, step) if e.place is not None)

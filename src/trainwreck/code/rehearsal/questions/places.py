@@ -63,8 +63,8 @@ def _named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 def _number(node: ast.expr) -> float | None:
     match node:
-        case ast.Constant(value=int() | float()) if not isinstance(node.value, bool):
-            return float(node.value)
+        case ast.Constant(value=int() | float() as found) if not isinstance(found, bool):
+            return float(found)
         case ast.UnaryOp(op=ast.USub()):
             inner = _number(node.operand)
             return -inner if inner is not None else None
@@ -80,11 +80,15 @@ def chosen(run: Rehearsing, optimizer: Obj) -> Place:
         inner = item.entries.get("params") if isinstance(item, Table) else None
         if isinstance(inner, Items):
             lists.append(inner)
-    added = [e for e in run.tape if e.name in ("append", "extend", "add", "update") and any(e.subject is i for i in lists)]
+    added = [
+        e for e in run.tape if e.name in ("append", "extend", "add", "update") and any(e.subject is i for i in lists)
+    ]
     added = [e for e in added if e.serial < optimizer.serial or not e.turns]
     if added and added[-1].place is not None:
         return added[-1].place
-    chosen_in = [i.place for i in lists[::-1] if i.place is not None and isinstance(i.place[0], ast.ListComp | ast.GeneratorExp)]
+    chosen_in = [
+        i.place for i in lists[::-1] if i.place is not None and isinstance(i.place[0], ast.ListComp | ast.GeneratorExp)
+    ]
     if len(chosen_in) == 1:
         return chosen_in[0]
     return next((i.place for i in lists if i.place is not None and i.items), optimizer.place)

@@ -13,6 +13,8 @@ from trainwreck.code.facts import (
     made,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.schedules import plateau_without_metric
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -51,6 +53,10 @@ def train(model, loader, optimizer, plateau):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), plateau_without_metric)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for call in project.calls("step"):
         if call.receiver is None or call.node.args or call.node.keywords:
             continue

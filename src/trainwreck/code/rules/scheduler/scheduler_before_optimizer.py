@@ -21,6 +21,8 @@ from trainwreck.code.order import (
     training_steps,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.schedules import before_optimizer
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -99,6 +101,10 @@ def train(model, loader, criterion, epochs):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), before_optimizer)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
         if step.loop is None and not repeated(project, step.scope, step.backward[0].node):
             continue

@@ -19,6 +19,8 @@ from trainwreck.code.facts import (
     trains,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.schedules import never_moved
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -68,6 +70,10 @@ class Child(Trainer):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), never_moved)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if not trains(project) or ENGINES.search(source(project)):
         return
     for built in schedulers(project):

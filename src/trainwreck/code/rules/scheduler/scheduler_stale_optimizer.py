@@ -21,6 +21,8 @@ from trainwreck.code.order import (
     inside,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.schedules import stale
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -64,6 +66,10 @@ def main(model, adam, loader):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), stale)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for built in schedulers(project):
         at = built.argument("optimizer", 0)
         name = bound_to(project, built)

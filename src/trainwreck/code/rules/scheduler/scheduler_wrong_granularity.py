@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import constructors, kind_of, loops, training_steps
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.schedules import granularity
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import number, values
@@ -106,6 +108,10 @@ SHRINKS = 0.985
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), granularity)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     yield from _steps_per_epoch(project)
     for training in training_steps(project):
         for step in training.schedulers:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.schedules import starts_at_zero
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -33,6 +35,10 @@ RATE = re.compile(r"(^|[._])(lr|learning_rate|base_lr|max_lr|peak_lr|init_lr)$")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), starts_at_zero)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for scope in project.scopes:
         for node in project.within(scope, ast.BinOp):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):

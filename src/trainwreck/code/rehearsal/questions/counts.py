@@ -1,0 +1,144 @@
+"""How often things happen: turns of loops, batches of loaders, and the numbers that schedules are given."""
+
+from __future__ import annotations
+
+import math
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Table, Turn, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.library.data import LOADERS
+
+MAX_DEPTH = 16
+
+
+def number(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
+    """What a value is as a number, through arithmetic and the lengths of loaders; None where it isn't known."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value) if math.isfinite(value) else None
+    if not isinstance(value, Node) or depth > MAX_DEPTH:
+        return None
+    if value.op == "len" and value.inputs:
+        return length(run, value.inputs[0])
+    if value.op in ("int", "round", "ceil", "floor") and value.inputs:
+        known = number(run, value.inputs[0], depth + 1)
+        return known if known is None else float(math.ceil(known) if value.op == "ceil" else math.floor(known))
+    if value.op in ("max", "min") and value.inputs:
+        known_all = [number(run, i, depth + 1) for i in value.inputs]
+        return None if None in known_all else {"max": max, "min": min}[value.op](k for k in known_all if k is not None)
+    if value.op in ("mul", "add", "sub", "div", "floor_divide") and len(value.inputs) >= 2:
+        one, other = (number(run, i, depth + 1) for i in value.inputs[:2])
+        if one is None or other is None or (other == 0 and "div" in value.op):
+            return None
+        return {
+            "mul": one * other,
+            "add": one + other,
+            "sub": one - other,
+            "div": one / other if other else 0.0,
+            "floor_divide": one // other if other else 0.0,
+        }[value.op]
+    return None
+
+
+def length(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
+    """How many elements going through ``value`` gives."""
+    if depth > 8:
+        return None
+    known = [c for c in candidates(value) if c is not None]
+    if len(known) != 1:
+        return None
+    value = known[0]
+    match value:
+        case tuple():
+            return len(value)
+        case Items():
+            if not value.more:
+                return len(value.items)
+            return value.length if value.length is not None else length(run, value.source, depth + 1)
+        case Table():
+            return None if value.more else len(value.entries)
+        case Node():
+            return _of_node(run, value, depth)
+        case Obj() if value.name in LOADERS:
+            size, batch = length(run, value.get("dataset", 0), depth + 1), number(run, value.get("batch_size", 1, 1))
+            if size is None or not batch:
+                return None
+            return size // batch if value.options.get("drop_last") is True else math.ceil(size / batch)
+        case Obj() if value.name == "TensorDataset" and value.args:
+            return length(run, value.args[0], depth + 1)
+        case Obj() if value.name == "Subset":
+            return length(run, value.get("indices", 1), depth + 1)
+        case Obj() if value.cls is not None:
+            return _of_class(run, value, depth)
+    return None
+
+
+def _of_class(run: Rehearsing, value: Obj, depth: int) -> float | None:
+    from trainwreck.code.rehearsal.domain import Bound, Function
+
+    assert value.cls is not None
+    size = value.cls.find("__len__")
+    if not isinstance(size, Function) or value.place is None:
+        return None
+    before = len(run.tape)
+    found = run.call(Bound(size, value), [], {}, value.place, size.frame)
+    del run.tape[before:]
+    return number(run, found)
+
+
+def _of_node(run: Rehearsing, value: Node, depth: int) -> float | None:
+    if value.op == "split" and value.name == "" and len(value.inputs) > 1:
+        size, part = length(run, value.inputs[0], depth + 1), value.inputs[1]
+        return math.ceil(size / part) if size is not None and isinstance(part, int) and part > 0 else None
+    if (
+        value.op == "split"
+        and value.name.isdigit()
+        and len(value.inputs) > 1
+        and isinstance(value.inputs[0], Items | tuple)
+    ):
+        lengths = value.inputs[0].items if isinstance(value.inputs[0], Items) else list(value.inputs[0])
+        chosen = lengths[int(value.name)] if int(value.name) < len(lengths) else None
+        return number(run, chosen) if isinstance(chosen, int | Node) else None
+    if not value.shape.open and value.shape.dims and isinstance(value.shape.dims[0], int):
+        return float(value.shape.dims[0])
+    if value.op == "randperm" and value.inputs:
+        return number(run, value.inputs[0])
+    if value.op in ("data", "element", "batch", "list", "getitem"):
+        return None
+    return None
+
+
+def trips(run: Rehearsing, turn: Turn) -> float | None:
+    """How often a loop turns."""
+    return length(run, turn.over) if turn.over is not None else None
+
+
+def times(run: Rehearsing, events: list[Event]) -> float | None:
+    """How often what these events stand for happens in the whole run, conditions on a count included.
+
+    A loop that is gone through turn by turn has its events on the tape already; of any other there are the first turn
+    and one that stands for all later ones."""
+    total = 0.0
+    for event in events:
+        weight = 1.0
+        for turn in event.turns:
+            if turn.generic:
+                known = trips(run, turn)
+                if known is None:
+                    return None
+                weight *= max(0.0, known - 1)
+        for test in event.tests:
+            every = next((n.inputs[1] for n in ancestors(test) if n.op == "mod" and len(n.inputs) > 1), None)
+            known = number(run, every)
+            if not known:
+                return None
+            weight /= known
+        total += weight
+    return total
+
+
+def counts_batches(value: Value) -> bool:
+    """True if the length of a loader or of the data went into a number."""
+    return any(n.op == "len" for n in ancestors(value))
