@@ -21,12 +21,12 @@ for _name in ("torch._dynamo", "torch.utils.checkpoint"):  # what every optimize
 
 def recorded(source: str, folder: Path, options: dict[str, Any] | None = None) -> str:
     """Run ``source`` under the recorder, which writes to ``rec`` in ``folder``; what it printed."""
-    return _in_fork(source, folder, lambda: _record(options))
+    return in_fork(source, folder, lambda: record(options))
 
 
 def plain(source: str, folder: Path) -> str:
     """Run ``source`` without us; what it printed."""
-    return _in_fork(source, folder, _program)
+    return in_fork(source, folder, _program)
 
 
 def _program() -> None:
@@ -34,7 +34,7 @@ def _program() -> None:
     runpy.run_path("train.py", run_name="__main__")
 
 
-def _record(options: dict[str, Any] | None) -> None:
+def record(options: dict[str, Any] | None) -> None:
     from trainwreck.record.inside.recorder import Recorder
 
     recorder = Recorder("rec", options)
@@ -45,7 +45,7 @@ def _record(options: dict[str, Any] | None) -> None:
         recorder.close()
 
 
-def _in_fork(source: str, folder: Path, work: Callable[[], None]) -> str:
+def in_fork(source: str, folder: Path, work: Callable[[], None]) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "train.py").write_text(source)
     child = os.fork()

@@ -47,6 +47,10 @@ def refer(tensor: Any, attempt: Attempt, known: values.Known) -> Reference:
     if found:
         root = _root(found[0])
         return Reference("variable", found[0], root, assigned.get(root), attempt.frame.f_code.co_filename)
+    for frame in attempt.around:  # a batch that a framework handed in
+        for name, held in values.variables(dict(frame.f_locals)):
+            if held is tensor or values.storage(held) == place:
+                return Reference("variable", name, "")
     return Reference("unknown", "a tensor", "")
 
 
@@ -210,16 +214,16 @@ def _outside(origin: Origin, attempt: Attempt, known: values.Known) -> dict[str,
     if origin.first is not None:
         met = _event(origin.first) if origin.first.frames else {"op": origin.first.op, "module": origin.first.module}
         told["met"] = {k: met.get(k) for k in ("op", "call", "module", "path", "line")}
-        if kind == "unknown" and met.get("path"):
+        if not reference.root and met.get("path"):
             told |= {"path": met["path"], "line": met.get("line")}  # where it comes in
     if kind in ("weights", "buffer"):
         told["module"] = reference.name
     line, path = reference.line, reference.path
-    if line is None and reference.what == "variable":
+    if line is None and reference.root:
         line = attempt.frame.f_lineno
     if line is not None and path is not None:
         told |= {"path": relative(path), "line": line}
-    sources = data.sources(attempt.frame, reference.root) if kind == "data" else []
+    sources = data.sources(attempt.frame, reference.root) if kind == "data" and reference.root else []
     if sources:
         told["sources"] = [s | {"path": relative(s["path"])} for s in sources]
     word = {"data": "the data", "state": "state of an earlier step", "buffer": "a buffer"}.get(kind, "a value")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from . import sites, slices, tensors, values
+from . import data, sites, slices, tensors, values
 
 if TYPE_CHECKING:
-    from .replay import Question
+    from .replay import Attempt, Question
 
 MAX_NODES = 20_000
 
@@ -29,6 +29,30 @@ def hints(question: Question, known: values.Known) -> dict[str, Any]:
             )
             break
     return told
+
+
+def state(name: str, tensor: Any, attempt: Attempt) -> dict[str, Any]:
+    """The origin where a step is finite with finite state from the step before, and that state is not finite by now.
+
+    The state's own old value has been overwritten in the step; that all else stays finite is what speaks against it.
+    """
+    from .describe import relative
+
+    root = name.split("[")[0].split(".")[0]
+    line = attempt.cut.assigned.get(root, attempt.cut.line) if attempt.cut is not None else attempt.frame.f_lineno
+    path = relative(attempt.frame.f_code.co_filename)
+    facts = data.damage(tensor)
+    return {
+        "kind": "state",
+        "phase": "state",
+        "path": path,
+        "line": line,
+        "data": [{"name": name, "what": "variable", **facts}],
+        "text": (
+            f"state of an earlier step is not finite: {name} at {path}:{line}, {data.words(facts)}; with a finite"
+            f" {name} this step is finite"
+        ),
+    }
 
 
 def first_variable(frame: Any) -> tuple[int, str] | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from . import fallback, isolate, sites, slices, tensors, values
+from . import callers, fallback, isolate, sites, slices, tensors, values
 from .describe import describe, refer
 from .events import Event, Origin, trace_back
 from .trace import Tracer
@@ -60,6 +60,8 @@ class Attempt:
     cut: slices.Slice | None
     frame: FrameType
     notes: list[str] = field(default_factory=list)
+    around: list[FrameType] = field(default_factory=list)
+    """All frames of the stack: a tensor that ``frame`` does not name may have its name there."""
 
 
 class Replay:
@@ -70,6 +72,9 @@ class Replay:
         self.known = known
         self.notes: list[str] = []
         self.until = time.monotonic() + question.seconds
+        self._broken: list[tuple[str, Any]] = []
+        """State from the step before that is not finite by now, of the slice that ran last: name and tensor."""
+        self._inherited: dict[str, Any] = {}
 
     def answer(self) -> dict[str, Any]:
         """The origin: ``describe`` says what stands in it."""
@@ -102,11 +107,13 @@ class Replay:
     def _candidates(self) -> Iterator[tuple[FrameType, int, bool]]:
         """(frame, where it stands, whether it called backward itself), innermost first."""
         if not self.question.gradient:
-            for depth, frame in enumerate(self.question.frames[:MAX_UP]):
+            most = outermost([f.f_code for f in self.question.frames[:MAX_UP]])
+            for depth, frame in enumerate(self.question.frames[:most]):
                 yield frame, frame.f_lasti, depth == 0
             return
         live = {(id(f), f.f_code): f for f in self.question.frames}
-        for depth, place in enumerate(self.question.past[:MAX_UP]):
+        most = outermost([p.code for p in self.question.past[:MAX_UP]])
+        for depth, place in enumerate(self.question.past[:most]):
             found = live.get((place.frame, place.code))
             if found is not None:
                 yield found, place.instruction, depth == 0
@@ -122,12 +129,14 @@ class Replay:
                     attempt = run(frame, instruction, direct, random)
                 except sites.NoSlice:
                     continue
-                except Exception as problem:
+                except (Exception, SystemExit, KeyboardInterrupt) as problem:  # the user's code may raise any
                     self.notes.append(f"{frame.f_code.co_name}: {type(problem).__name__}: {problem}"[:200])
                     continue
                 tried = tried or attempt
                 if attempt.reproduced:
                     return attempt
+                if run == self._sliced and self._broken and not self._inherited:
+                    self._inherited = fallback.state(*self._broken[0], attempt)
                 if time.monotonic() > self.until:
                     return tried
         return tried
@@ -178,9 +187,11 @@ class Replay:
         """The namespace to run in: state that the step has overwritten is replaced by something finite."""
         space = cut.namespace if cut.namespace is frame.f_globals else dict(cut.namespace)
         space.update(self.question.overrides.get(id(frame), {}))
+        self._broken = []
         for name in cut.carried:
             with contextlib.suppress(Exception):
                 value = slices.evaluate(name, space)
+                self._broken += [(n, t) for n, t in values.variables({name: value}) if tensors.nonfinite(t)]
                 if name.isidentifier():
                     space[name] = values.before_step(value)
         return space
@@ -200,11 +211,11 @@ class Replay:
                 tracer.phase = "backward"
                 bad = [g for g in backward(loss, self.known.parameters()) if tensors.nonfinite(g)]
         if not bad:
-            return Attempt(tracer, loss, None, False, cut, frame, notes)
+            return Attempt(tracer, loss, None, False, cut, frame, notes, self.question.frames)
         ways = [tracer.event_of(t) for t in bad]
         events = [e for e in ways if e is not None]
         origin = trace_back(events) if events else Origin(outside=bad)
-        return Attempt(tracer, loss, origin, True, cut, frame, notes)
+        return Attempt(tracer, loss, origin, True, cut, frame, notes, self.question.frames)
 
     def _from_elsewhere(self, attempt: Attempt) -> bool:
         """Whether the value came into this frame from its caller, with a graph: then the caller tells more."""
@@ -238,8 +249,14 @@ class Replay:
         return self._sliced(*at, (self.question.random or [None])[0], names)
 
     def _unknown(self) -> dict[str, Any]:
-        hints = fallback.hints(self.question, self.known)
+        hints = self._inherited or fallback.hints(self.question, self.known)
         return describe(None, None, self.known, self.notes, hints=hints)
+
+
+def outermost(codes: list[CodeType]) -> int:
+    """How many frames are tried: up to the outermost one of the user. A kernel or a runner that called it is no step."""
+    users = [i for i, code in enumerate(codes, 1) if callers.is_users(code.co_filename)]
+    return users[-1] if users else len(codes)
 
 
 def _read_out(frame: FrameType, name: str) -> bool:
@@ -277,7 +294,7 @@ def stack(frame: FrameType | None, most: int = 60) -> list[FrameType]:
 
 
 def places(frames: list[FrameType]) -> list[Place]:
-    """What is kept of a stack without holding it: nothing of the user's lives longer for it."""
+    """The same frames as places."""
     return [Place(id(f), f.f_code, f.f_lasti) for f in frames]
 
 
