@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from births import expected
-from forked import in_fork, recorded, record
+from forked import in_fork, record, recorded
 from framework_births import PROGRAMS, RANKS
 from test_replay import origins, told
 

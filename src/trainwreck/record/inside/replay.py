@@ -254,7 +254,7 @@ class Replay:
 
 
 def outermost(codes: list[CodeType]) -> int:
-    """How many frames are tried: up to the outermost one of the user. A kernel or a runner that called it is no step."""
+    """How many frames are tried: up to the outermost one of the user. What called that (a kernel) is no step."""
     users = [i for i, code in enumerate(codes, 1) if callers.is_users(code.co_filename)]
     return users[-1] if users else len(codes)
 
