@@ -13,7 +13,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 sys.path.insert(0, str(Path(__file__).parent))
-from births import PROGRAMS  # noqa: E402
+from births import PROGRAMS, expected  # noqa: E402
 from forked import plain, recorded  # noqa: E402
 
 from trainwreck.core.errors import TrainwreckError  # noqa: E402
@@ -86,6 +86,19 @@ def test_a_capture_is_replayed_later_with_the_same_answer(name: str, tmp_path: P
     after = replay(folder, "cpu")
     assert (after["kind"], after["op"], after["line"]) == (before["kind"], before["op"], before["line"])
     assert before["text"].split(";")[0] in lines(after)[0]
+
+
+def test_a_capture_with_damaged_weights_is_replayed_from_the_step_that_damaged_them(tmp_path: Path) -> None:
+    source = PROGRAMS["slope of sqrt at zero"]
+    recorded(source, tmp_path)
+    folder = captures([tmp_path / "rec"])[0]
+    facts = json.loads((folder / "capture.json").read_text())
+    facts |= {"weights_damaged": ["Net.weight"], "step": facts["step"] + 20}  # as a device tells it, at the flush
+    (folder / "capture.json").write_text(json.dumps(facts))
+    told = replay(folder)
+    line, kind, _ = expected(source)
+    assert (told["kind"], told["line"], told["step"]) == (kind, line, facts["step"] - 20)
+    assert "were damaged" in told["notes"][0]
 
 
 def test_a_script_that_does_not_come_there_is_one_sentence(tmp_path: Path) -> None:

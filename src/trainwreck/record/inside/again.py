@@ -1,6 +1,8 @@
 """``trainwreck replay``: the script runs again up to the place of the capture, takes the captured state, and is traced.
 
-Loaded instead of the recorder. The process ends with the answer; nothing of the training goes on after it.
+Where the captured weights were damaged already, the script runs from its start, with a look at every loss and gradient,
+to the step in which the damage began. Loaded instead of the recorder. The process ends with the answer; nothing of the
+training goes on after it.
 """
 
 from __future__ import annotations
@@ -9,11 +11,12 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from . import callers, isolate, package, replay, tensors, values
 
@@ -33,22 +36,59 @@ class Again:
         self.steps = 0
         self.overrides: dict[int, dict[str, Any]] = {}
         """Captured variables for each frame that have no tensor to be put into."""
+        self.damaged = bool(self.facts.get("weights_damaged"))
+        self.past: list[replay.Place] = []
+        self.random: list[Any] = []
 
     def attach(self) -> None:
         """Listen for backward and for steps."""
-        callers.watch_backward(self._backward)
+        if self.damaged:
+            self.random = [torch.get_rng_state()]
+            callers.watch_backward(self._look)
+            register_optimizer_step_pre_hook(self._before)
+        else:
+            callers.watch_backward(self._backward)
         register_optimizer_step_post_hook(self._stepped)
 
     def _stepped(self, *_: Any) -> None:
         self.steps += 1
+        self.random = [torch.get_rng_state()] if self.damaged else []
+
+    def _look(self, loss: Any, caller: FrameType | None) -> None:
+        """Of a damaged capture: is this the first loss that is not finite?"""
+        if not callers.modes_active():
+            frames = replay.stack(caller)
+            self.past = replay.places(frames)
+            if tensors.nonfinite(loss):
+                self._end(lambda: self._born(frames, False))
+
+    def _before(self, optimizer: Any, *_: Any) -> None:
+        """Of a damaged capture: are these the first gradients that are not finite?"""
+        gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if not callers.modes_active() and any(tensors.nonfinite(g) for g in gradients):
+            frames = replay.stack(sys._getframe(1))
+            self._end(lambda: self._born(frames, True))
+
+    def _born(self, frames: list[FrameType], gradient: bool) -> dict[str, Any]:
+        known = values.Known()
+        isolate.calm()
+        random = [*self.random, torch.get_rng_state()]
+        told = replay.Replay(replay.Question(gradient, frames, self.past, random, SECONDS), known).answer()
+        note = f"the weights of step {self.facts.get('step')} were damaged: this is the first step that went wrong"
+        told["notes"] = [note, *told.get("notes", [])]
+        return told | {"step": self.steps + 1, "alarm": "nonfinite-gradient" if gradient else "nonfinite-loss"}
 
     def _backward(self, loss: Any, caller: FrameType | None) -> None:
         if callers.modes_active() or not self._here(callers.user_frame(caller)):
             return
         if not self._has_weights() and self.steps + 1 < int(self.facts.get("step") or 1):
             return  # Nothing to put in: the training itself must come to the step.
+        self._end(lambda: self._answer(caller))
+
+    def _end(self, answer: Callable[[], dict[str, Any]]) -> None:
+        """Write the answer; the process ends with it."""
         try:
-            told = self._answer(caller)
+            told = answer()
         except Exception as problem:
             told = {"kind": "unknown", "text": f"the replay failed ({type(problem).__name__}: {problem})"}
         tensors.write_json(self.answer, told)
