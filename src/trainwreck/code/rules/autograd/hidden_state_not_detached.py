@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.order import inside, training_steps, under_no_grad
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.mixing import carried as graph_carried
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import is_module
@@ -65,6 +67,10 @@ def cut(h):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), graph_carried)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call, name, _certain in _carried(project):
         if _certain:
             text = f"{name} carries the graph of the step before into this step: it is never detached in the loop"

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import trains
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.mixing import unmixed_labels
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import losses
@@ -100,6 +102,10 @@ LABELLED = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), unmixed_labels)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project) or not any(len(c.node.args) > 1 for c in losses(project)):
         return
     for scope in project.scopes:

@@ -15,6 +15,8 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import bound_to, made, source, text_of, trains
 from trainwreck.code.order import training_steps, under_no_grad
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.distilling import teacher_state
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -123,6 +125,10 @@ TEACHER = re.compile(r"(^|[._])teacher(_model|_net|_network)?$")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), teacher_state)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     found = list(_with_gradients(project))
     yield from found or _in_training_mode(project)
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import linear, only, source
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.distilling import temperatures
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_module, loss_kind, losses
@@ -66,6 +68,10 @@ NETWORK = re.compile(r"student|teacher|model|net", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), temperatures)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for loss in losses(project):
         first, second = loss.argument("input", 0), loss.argument("target", 1)
         if not loss_kind(project, loss) & {"kldiv"} or first is None or second is None:

@@ -18,6 +18,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made, option
 from trainwreck.code.order import under_no_grad
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.preferences import own_reference
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import keyword_place
@@ -116,6 +118,10 @@ MAX_DEPTH = 8
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), own_reference)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("DPOTrainer", "KTOTrainer"):
         model, reference = option(project, call, "model", 0), option(project, call, "ref_model", 1)
         if model is None or reference is None or not imported(project, call, "transformers"):

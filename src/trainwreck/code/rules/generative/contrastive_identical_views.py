@@ -18,6 +18,8 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import DROPOUTS, source
 from trainwreck.code.order import loops
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.views import identical
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.core.evidence import Evidence
@@ -110,6 +112,10 @@ VIEWS = re.compile(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), identical)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from _one_tensor(project)
     if not CONTRAST.search(source(project)):
         return

@@ -19,6 +19,8 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import source, text_of
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.similarities import scaled
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -96,6 +98,10 @@ SIMILARITY = re.compile(r"@|matmul|\bmm\b|einsum|cosine_similarity")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), scaled)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for scope in project.scopes:
         for node in project.within(scope, ast.BinOp):
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and _scaled(project, node, scope):

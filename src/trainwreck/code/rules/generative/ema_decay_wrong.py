@@ -19,6 +19,9 @@ from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import loops
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.averaging import never_moved
+from trainwreck.code.rehearsal.questions.averaging import swapped as _swapped
 from trainwreck.code.rounds import rounds, turns
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -98,6 +101,10 @@ SWAPPED = 0.2
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), _swapped, never_moved)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from _not_one(project)
     for node, scope, keep, where in _updates(project):
         low, high = interval(project, keep, where)

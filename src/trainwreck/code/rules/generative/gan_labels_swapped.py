@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.adversarial import sides
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.adversarial import swapped
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.spine import ends
@@ -121,6 +123,10 @@ def train(gen, critic, data):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), swapped)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     found = list(_by_side(project))
     yield from found or _in_one_function(project)
 

@@ -22,6 +22,8 @@ from trainwreck.code.order import (
     under_no_grad,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.adversarial import leaking
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -67,6 +69,10 @@ GEN = re.compile(r"(^|[._])(g|gen|generator|netg|g_net)$", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), leaking)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
         calls = sorted((c for c in step.backward if isinstance(c.receiver, ast.Name)), key=lambda c: position(c.node))
         if len(calls) != 2 or step.loop is None:

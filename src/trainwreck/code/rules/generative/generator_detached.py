@@ -18,6 +18,8 @@ from trainwreck.code.flow import back
 from trainwreck.code.order import under_no_grad
 from trainwreck.code.params import held
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.adversarial import maker_cut_off
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -78,6 +80,10 @@ def main(data, bce):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), maker_cut_off)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for backward in project.calls("backward"):
         owned = owner_of(project, backward)

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.adversarial import shared_noise
 from trainwreck.code.rule import sighting
 from trainwreck.code.spine import ends
 from trainwreck.core.evidence import Evidence
@@ -33,6 +35,10 @@ DRAWS = ("randn", "rand", "normal", "randint")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), shared_noise)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("expand", "repeat", "tile"):
         if call.receiver is None or not call.node.args:
             continue

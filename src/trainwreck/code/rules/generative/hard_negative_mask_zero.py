@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import trains
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.similarities import masked_to_zero
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -71,6 +73,10 @@ DISTANCE = re.compile(r"dist|(^|\W)d(\W|$)|cdist|pairwise", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), masked_to_zero)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project):
         return
     for call in project.calls("min", "amin"):

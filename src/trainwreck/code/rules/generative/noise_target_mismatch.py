@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
 from trainwreck.code.flow import back
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.denoising import other_noise
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends
@@ -96,6 +98,10 @@ NOISE = ("randn_like", "randn")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), other_noise)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     found = list(_of_losses(project))
     yield from found or _of_differences(project)
 

@@ -20,6 +20,8 @@ from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.objective import Factor, Term, multipliers, objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.variational import heavy_divergence
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.terms import error_kinds, gaussian_kl, is_kl, reductions
@@ -111,6 +113,10 @@ RAMP = re.compile(r"warm|anneal|ramp", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), heavy_divergence)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for call, terms in objectives(project):
         recon = next((t for t in terms if error_kinds(project, t) and not is_kl(t)), None)

@@ -19,6 +19,8 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import optimizers, option
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.adversarial import saturating
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -85,6 +87,10 @@ GENERATOR = re.compile(r"(^|_|\.)(g|netg|gen|generator\w*)(_|\.|$)|^G$|\.G\b|\bn
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), saturating)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from _rates(project)
     for call, terms in objectives(project):
         if len(terms) <= 2 and not any(_real(t) for t in terms):

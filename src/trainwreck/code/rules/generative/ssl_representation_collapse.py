@@ -16,6 +16,8 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import source
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.views import collapsing
 from trainwreck.code.rule import sighting
 from trainwreck.code.terms import formula
 from trainwreck.core.evidence import Evidence
@@ -77,6 +79,10 @@ TWO_VIEWS = re.compile(r"view|aug|siam|byol|simclr|self.?superv|predictor|projec
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), collapsing)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     text = source(project)
     if not TWO_VIEWS.search(text) or KEPT_APART.search(_code(text)):
         return

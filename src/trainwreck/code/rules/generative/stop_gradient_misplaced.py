@@ -19,6 +19,8 @@ from trainwreck.code.flow import Step, onward
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.order import inside, under_no_grad
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.quantising import misplaced
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.terms import detached_pair
@@ -138,6 +140,10 @@ MAX_PLACES = 1500
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), misplaced)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     found = list(_same_side(project))
     found = found or list(_by_terms(project)) or list(_predictor(project))
     yield from found

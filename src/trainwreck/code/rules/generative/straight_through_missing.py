@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import text_of, trains
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.quantising import blocked
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_loss, modules
@@ -138,6 +140,10 @@ KEEPS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), blocked)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project) or any(_estimates(project, scope) for scope in project.functions):
         return
     owned = {id(m) for owner in modules(project) for m in owner.children}

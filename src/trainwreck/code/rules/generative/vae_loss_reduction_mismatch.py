@@ -19,6 +19,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.objective import Factor, objectives, weight
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.variational import mismatched_reductions
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import losses
 from trainwreck.code.spine import call_ends
@@ -76,6 +78,10 @@ def weighted(recon, x, mu, logvar, beta):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), mismatched_reductions)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for item in (*_in_one_function(project), *_by_terms(project)):
         key = item.where.line or 0

@@ -16,6 +16,8 @@ from trainwreck.code.bounds import interval, origin
 from trainwreck.code.facts import source
 from trainwreck.code.objective import Factor, multipliers, objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.quantising import dominating
 from trainwreck.code.rule import sighting
 from trainwreck.code.terms import detached_pair, error_kinds, reductions
 from trainwreck.core.evidence import Evidence
@@ -74,6 +76,10 @@ RATIO = 20.0
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), dominating)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if "argmin" not in source(project) and ".min(" not in source(project):
         return
     for call, terms in objectives(project):

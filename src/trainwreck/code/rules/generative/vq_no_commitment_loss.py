@@ -15,6 +15,8 @@ from trainwreck.code.calls import written
 from trainwreck.code.facts import source
 from trainwreck.code.objective import objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.quantising import uncommitted
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.terms import detached_pair
@@ -85,6 +87,10 @@ TERM = re.compile(r"commit|(^|_)vq_?loss|codebook_?loss|quant\w*_?loss|embed_?lo
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), uncommitted)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from _never_added(project)
     yield from _one_sided(project)
 

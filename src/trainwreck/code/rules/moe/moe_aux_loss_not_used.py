@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import written
 from trainwreck.code.facts import source, trains
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.routing import balance_unused
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
@@ -92,6 +94,10 @@ ROUTES = re.compile(r"topk|argmax|one_hot|softmax")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), balance_unused)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project) or not EXPERTS.search(source(project)):
         return
     yield from _returned(project)

@@ -17,6 +17,8 @@ from trainwreck.code.facts import source, trains
 from trainwreck.code.order import position
 from trainwreck.code.phases import ADAPTER, Event, covers, events
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.adapters import frozen as _frozen
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import keyword_place, modules
 from trainwreck.code.surface import Surface
@@ -125,6 +127,10 @@ def main(loader, ce):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), _frozen)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project):
         return
     for scope in project.scopes:

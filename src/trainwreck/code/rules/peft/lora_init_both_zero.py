@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.adapters import both_zero
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
@@ -44,6 +46,10 @@ class LowRank(nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), both_zero)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for owner in modules(project):
         zero = {n: place for n in owner.attributes if (place := _zero(project, owner, n)) is not None}
         if len(zero) < 2:

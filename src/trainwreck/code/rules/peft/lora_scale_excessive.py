@@ -14,6 +14,8 @@ from trainwreck.code.bounds import origin
 from trainwreck.code.calls import written
 from trainwreck.code.phases import ADAPTER
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.adapters import too_strong
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import keyword_place, modules
 from trainwreck.code.surface import Surface
@@ -49,6 +51,10 @@ EXCESSIVE = 64.0
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), too_strong)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("LoraConfig"):
         rank = number(project, call.argument("r"), call.scope) if call.argument("r") is not None else 8.0
         alpha = number(project, call.argument("lora_alpha"), call.scope)

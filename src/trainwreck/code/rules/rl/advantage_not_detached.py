@@ -16,6 +16,8 @@ from trainwreck.code.facts import names_in
 from trainwreck.code.objective import objectives
 from trainwreck.code.order import under_no_grad
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.policy import hanging_advantage
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.spine import call_ends, ends
@@ -86,6 +88,10 @@ CRITIC = re.compile(r"critic|value|baseline|(^|[._ ])v(\b|_)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), hanging_advantage)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for backward, terms in objectives(project):
         for term in terms:

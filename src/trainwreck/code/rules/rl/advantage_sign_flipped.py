@@ -16,6 +16,8 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import names_in, trains
 from trainwreck.code.objective import objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.policy import advantage_turned
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.terms import GAIN, LIKELIHOOD
@@ -102,6 +104,10 @@ CAME = re.compile(r"(^|_)(returns?|rets?|rewards?|rtg|targets?|td_target)(_|$)",
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), advantage_turned)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project):
         return
     turned = _loss_is_turned(project)

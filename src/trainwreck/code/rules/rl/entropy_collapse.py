@@ -1,6 +1,6 @@
 """The policy becomes deterministic before it has explored.
 
-What: no (or a tiny) entropy bonus together with a high learning rate.
+What: the entropy is added to what is minimised; no (or a tiny) entropy bonus together with a high learning rate.
 Why it matters: one action takes all the probability; nothing else is ever tried again.
 When it is fine: at the end of a solved task.
 """
@@ -12,22 +12,60 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.policy import entropy_minimised
 from trainwreck.code.rule import guess
 from trainwreck.code.rules.optimization.lr_too_high import rate_place
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+_POLICY = """
+import torch
+from torch import nn
+from torch.distributions import Categorical
+net = nn.Linear(4, 3)
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for step in range(1000):
+    obs, reward = torch.randn(32, 4), torch.randn(32)
+    pi = Categorical(logits=net(obs))
+    action = pi.sample()
+    goal = -(pi.log_prob(action) * (reward - reward.mean())).mean()
+    loss = goal - 0.01 * pi.entropy().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+BAD = (
+    """
 import torch
 def main(policy, lr=0.1, entropy_coef=0.0):  # expect # place
     opt = torch.optim.Adam(policy.parameters(), lr=lr)
     return opt
-"""
-GOOD = """
+""",
+    _POLICY.replace("goal - 0.01 * pi.entropy().mean()", "goal + 0.01 * pi.entropy().mean()  # expect"),
+    _POLICY.replace(
+        "    loss = goal - 0.01 * pi.entropy().mean()",
+        "    logits = net(obs)\n    p = logits.softmax(-1)\n"
+        "    loss = goal - 0.01 * (p * logits.log_softmax(-1)).sum(-1).mean()  # expect",
+    ),
+)
+GOOD = (
+    """
 def main(policy):
     return policy
-"""
+""",
+    _POLICY,
+    _POLICY.replace(
+        "    loss = goal - 0.01 * pi.entropy().mean()",
+        "    logits = net(obs)\n    p = logits.softmax(-1)\n"
+        "    loss = goal + 0.01 * (p * logits.log_softmax(-1)).sum(-1).mean()",
+    ),
+)
 BONUS = re.compile(r"(^|_)ent(ropy)?(_|$)", re.IGNORECASE)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, (), entropy_minimised)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

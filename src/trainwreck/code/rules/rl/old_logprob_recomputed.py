@@ -21,6 +21,8 @@ from trainwreck.code.order import (
     position,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.policy import same_policy
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -70,6 +72,10 @@ def update(policy, obs, act, adv, opt, stored, eps=0.2):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), same_policy)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("exp"):
         value = call.node.args[0] if call.node.args else call.receiver
         if (

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.preferences import swapped as _swapped
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -72,6 +74,10 @@ WORSE = re.compile(r"reject|\blose|_lose|loser|(^|_)l(_|$)|worse|dispref|negativ
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), _swapped)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call, terms in objectives(project):
         for term in terms:
             found = _difference(project, term)

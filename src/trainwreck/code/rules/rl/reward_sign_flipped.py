@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.policy import minimised as _minimised
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -43,6 +45,10 @@ REWARD = re.compile(r"^(\w+_)?(adv\w*|advantage\w*|return\w*|rewards?\w*|reward_
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), _minimised)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("backward"):
         if any("maximize=True" in written(c.node) for name in ("Adam", "SGD", "AdamW") for c in project.calls(name)):
             return

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.episodes import cut_as_end
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -51,6 +53,10 @@ def run(env, q, buffer, gamma):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), cut_as_end)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for walked in project.walked.values():
         if "step(" not in walked.top.module.text:
             continue

@@ -1,0 +1,257 @@
+"""Low-rank adapters: how they start, how strong they are, whether they are part of what is trained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, unknown
+from trainwreck.code.rehearsal.questions.terms import number_of
+
+EXCESSIVE = 64.0
+"""A factor in front of the update. Papers and libraries use 0.25 to 4 (arXiv:2106.09685)."""
+LINEAR = frozenset(["linear", "matmul", "mm", "einsum", "conv1d", "conv2d", "bmm"])
+NAMED = re.compile(r"adapter|lora|low_?rank|dora|bottleneck|prefix|prompt|delta", re.IGNORECASE)
+PASSES = STRUCTURE | frozenset(["dropout", "identity", "t", "T"])
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """``node`` applies the matrix ``inner`` and then ``outer``."""
+
+    node: Node
+    outer: Node
+    inner: Node
+
+
+def pairs(run: Rehearsing) -> list[Pair]:
+    """Products of two matrices without anything between them."""
+    if "low-rank" not in run.memo:
+        run.memo["low-rank"] = [p for n in run.nodes if n.op in LINEAR and (p := _pair(n)) is not None]
+    found: list[Pair] = run.memo["low-rank"]
+    return found
+
+
+def _pair(node: Node) -> Pair | None:
+    mine = [m for i in node.inputs if (m := _matrix(i)) is not None and m.name != "bias"]
+    if len(mine) == 2 and node.op != "linear":
+        return Pair(node, mine[0], mine[1])
+    if not mine:
+        return None
+    for item in node.inputs:
+        if isinstance(item, Node) and _matrix(item) is None:
+            before = _plain(item)
+            if before is not None and before.op in LINEAR:
+                inner = [m for i in before.inputs if (m := _matrix(i)) is not None and m.name != "bias"]
+                if inner and inner[0] is not mine[0]:
+                    return Pair(node, mine[0], inner[0])
+    return None
+
+
+def _matrix(value: Value) -> Node | None:
+    for _ in range(4):
+        if not isinstance(value, Node):
+            return None
+        if value.op == "param":
+            return value
+        value = value.inputs[0] if value.op in PASSES and value.inputs else None
+    return None
+
+
+def _plain(value: Value) -> Node | None:
+    """What stands before numbers, shapes and dropout."""
+    for _ in range(8):
+        if not isinstance(value, Node):
+            return None
+        scaled = value.op in ("mul", "div") and len(value.inputs) > 1 and number_of(value.inputs[1]) is not None
+        if (value.op in PASSES and value.inputs) or scaled:
+            value = value.inputs[0]
+        elif value.op == "mul" and number_of(value.inputs[0]) is not None:
+            value = value.inputs[1]
+        else:
+            return value
+    return None
+
+
+def starts_at_zero(param: Node, before: int = 1 << 60) -> bool:
+    """True where all elements of a parameter are zero when the training starts."""
+    for event in reversed([e for e in param.writes if e.serial < before and e.name != "requires_grad"]):
+        if event.turns and event.name not in _FILLS:
+            continue
+        return _writes_zero(event)
+    first = param.inputs[0] if param.inputs else None
+    while isinstance(first, Node) and first.op in STRUCTURE | {"param"} and first.inputs:
+        first = first.inputs[0]
+    return isinstance(first, Node) and first.op in ("zeros", "zeros_like", "new_zeros")
+
+
+_FILLS = frozenset(
+    """zeros_ zero_ constant_ fill_ normal_ uniform_ copy_ kaiming_uniform_ kaiming_normal_ xavier_uniform_ ones_
+    xavier_normal_ trunc_normal_ orthogonal_ eye_ dirac_ sparse_""".split()
+)
+
+
+def _writes_zero(event: Event) -> bool:
+    if event.name in ("zeros_", "zero_"):
+        return True
+    args = [a for a in event.args if not (isinstance(a, Node) and a.op == "param")]
+    if event.name in ("constant_", "fill_", "mul_"):
+        given = event.options.get("val", event.options.get("value", args[0] if args else None))
+        return isinstance(given, int | float) and given == 0
+    if event.name == "normal_":
+        std = event.options.get("std", args[1] if len(args) > 1 else None)
+        return isinstance(std, int | float) and std == 0
+    if event.name == "copy_":
+        return bool(args) and isinstance(args[0], Node) and args[0].op in ("zeros", "zeros_like")
+    return False
+
+
+def both_zero(run: Rehearsing) -> Iterator[Answer]:
+    """Both matrices start at zero: the gradient of each is a multiple of the other."""
+    starts = [e.serial for e in run.tape if e.name == "backward"]
+    told: set[int] = set()
+    for pair in pairs(run):
+        made = max(pair.outer.serial, pair.inner.serial)
+        start = next((s for s in starts if s > made), 1 << 60)
+        if id(pair.outer) in told or not (pair.outer.trainable and pair.inner.trainable):
+            continue
+        if starts_at_zero(pair.outer, start) and starts_at_zero(pair.inner, start):
+            told.add(id(pair.outer))
+            places = [p for p in (_zeroed_at(pair.inner), _zeroed_at(pair.outer)) if p is not None]
+            place = max(places, key=lambda p: getattr(p[0], "lineno", 0), default=pair.node.place)
+            if place is not None:
+                text = "both matrices of this product start at zero: neither ever gets a gradient"
+                yield Answer(place, text, tuple(p for p in (*places, pair.node.place) if p is not None and p != place))
+                return
+
+
+def _zeroed_at(param: Node) -> Place | None:
+    writes = [e for e in param.writes if e.name in _FILLS and e.place is not None]
+    return writes[-1].place if writes else param.place
+
+
+def too_strong(run: Rehearsing) -> Iterator[Answer]:
+    """The update is multiplied by a large number before it is added."""
+    made = {id(p.node): p for p in pairs(run)}
+    for node in run.nodes:
+        if node.op != "add" or len(node.inputs) < 2 or node.place is None:
+            continue
+        for item in node.inputs[:2]:
+            factor, at, place = 1.0, item, None
+            while isinstance(at, Node) and id(at) not in made:
+                number = number_of(at.inputs[1]) if at.op in ("mul", "div") and len(at.inputs) > 1 else None
+                rest = at.inputs[0] if at.inputs else None
+                if at.op == "mul" and number is None and len(at.inputs) > 1:
+                    number, rest = number_of(at.inputs[0]), at.inputs[1]
+                if number:
+                    factor = factor / number if at.op == "div" else factor * number
+                    place = place or at.place
+                elif at.op not in PASSES:
+                    break
+                at = rest
+            if isinstance(at, Node) and id(at) in made and factor >= EXCESSIVE and place is not None:
+                text = f"the low-rank update is multiplied by {factor:g} before it is added"
+                yield Answer(place, text, (node.place,))
+                return
+
+
+# ---------------------------------------------------------------------- part of the model or not
+def unused(run: Rehearsing) -> Iterator[Answer]:
+    """An adapter that is trained by an optimizer, and that no loss is computed with."""
+    lost = _lost(run)
+    if not lost:
+        return
+    if any(e.name in ("register_forward_hook", "register_forward_pre_hook") for e in run.tape):
+        return
+    ran = {id(e.subject) for e in run.tape if e.name == "forward"}
+    for obj in run.objects:
+        if not is_module(obj) or obj.cls is None or obj.place is None:
+            continue
+        mine = {id(v): v for v in obj.attributes.values() if isinstance(v, Node) and v.op == "param"}
+        for inner in obj.attributes.values():
+            if isinstance(inner, Obj) and is_module(inner) and inner.cls is None:
+                mine |= {id(p): p for p in run.parameters(inner)[0]}
+        trained = mine.keys() & lost
+        if not trained or not (_wraps(run, obj) or NAMED.search(obj.cls.name)):
+            continue
+        if any(p.trainable is not False and k not in lost and not _frozen_part(p) for k, p in mine.items()):
+            continue
+        if id(obj) not in ran:
+            text = "this adapter is trained, and the network is run without it"
+            yield Answer(obj.place, text, ())
+            return
+        node = next((n for n in reversed(run.nodes) if any(i in mine.values() for i in n.inputs) and n.place), None)
+        if node is not None and node.place is not None:
+            yield Answer(node.place, "what this adapter computes is not part of the loss", (obj.place,))
+            return
+
+
+def _frozen_part(param: Node) -> bool:
+    return param.trainable is False
+
+
+def _wraps(run: Rehearsing, obj: Obj) -> bool:
+    """True for a module that was given another one whose layers are run elsewhere."""
+    given = [v for v in (*obj.args, *obj.options.values()) if isinstance(v, Obj) and is_module(v)]
+    return bool(given) and any(v is g for v in obj.attributes.values() for g in given)
+
+
+def _lost(run: Rehearsing) -> set[int]:
+    """Trainable parameters of optimizers that no backward reaches."""
+    mine = {id(p) for e in steps(run) for p in held(e) if p.trainable is not False}
+    reached: set[int] = set()
+    for event in run.tape:
+        if event.name == "grad":
+            return set()
+        if event.name == "backward":
+            if any(n.grad and unknown(n) for n in ancestors(event.subject, through=lambda n: n.grad)):
+                return set()
+            reached |= {id(p) for p in event.state.get("reached", [])}
+    return mine - reached
+
+
+def frozen(run: Rehearsing) -> Iterator[Answer]:
+    """An adapter is run in the training, and its matrices take no gradient."""
+    last = next((e for e in reversed(run.tape) if e.name == "backward"), None)
+    if last is None or not steps(run):
+        return
+    used = {id(n) for n in ancestors(last.subject)}
+    frozen_pairs = []
+    for pair in pairs(run):
+        if id(pair.node) not in used or not _added(run, pair):
+            continue
+        if pair.outer.trainable is not False or pair.inner.trainable is not False:
+            return
+        frozen_pairs.append(pair)
+    for pair in frozen_pairs:
+        if not _small(pair):
+            continue
+        event = next((e for e in reversed(pair.outer.writes) if e.name == "requires_grad"), None)
+        if event is not None and event.place is not None and event.serial < last.serial:
+            text = "this freezes the matrices of the adapter too: nothing of it learns"
+            yield Answer(event.place, text, (pair.node.place,) if pair.node.place is not None else ())
+            return
+
+
+def _small(pair: Pair) -> bool:
+    """True for matrices that the program made itself for an adapter: one starts at zero."""
+    return starts_at_zero(pair.outer) or starts_at_zero(pair.inner)
+
+
+def _added(run: Rehearsing, pair: Pair) -> bool:
+    from trainwreck.code.rehearsal.questions.roles import users
+
+    table = users(run)
+    at = [pair.node]
+    for _ in range(6):
+        following = [u for n in at for u in table.get(id(n), ())]
+        if any(u.op == "add" for u in following):
+            return True
+        at = [u for u in following if u.op in PASSES | {"mul", "div"}]
+    return False

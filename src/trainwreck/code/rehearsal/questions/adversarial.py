@@ -1,0 +1,368 @@
+"""Two networks against each other: what each is pulled to, whose gradient goes where, and the generator's noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import lives, steps
+from trainwreck.code.rehearsal.questions.learners import Learners, learners, shown
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
+from trainwreck.code.rehearsal.questions.terms import Term, number_of, terms
+
+RISING = frozenset(
+    """softplus relu exp sigmoid tanh leaky_relu hardtanh log logsigmoid log1p clamp elu hardsigmoid mean sum either
+    expit clip nan_to_num""".split()
+)
+"""Operations that never fall where their argument rises."""
+TOWARDS = frozenset(
+    """binary_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss smooth_l1_loss soft_margin_loss""".split()
+)
+NOISE = frozenset(["randn", "rand", "normal", "standard_normal", "randn_like", "rand_like", "uniform", "sample"])
+SPREADS = frozenset(["expand", "repeat", "expand_as", "tile", "broadcast_to", "repeat_interleave"])
+PICKS = frozenset(["getitem", "element", "batch", "index_select", "gather", "permute_rows", "setitem", "add", "lerp"])
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A value of one network that goes into the other: ``value`` of ``maker`` is judged by ``judge`` (bits)."""
+
+    value: Node
+    maker: int
+    judge: int
+    attached: bool
+    """A gradient goes on to the maker."""
+
+
+def sides(run: Rehearsing, loss: Value) -> list[Side]:
+    """Where, behind a loss, values of one learner go into a layer of another."""
+    known = learners(run)
+    found: dict[int, Side] = {}
+    for node in ancestors(loss):
+        layer = _layer(known, node)
+        if not layer:
+            continue
+        for item in node.inputs:
+            for value in parts(item):
+                maker = known.behind.get(id(value), 0) & ~layer
+                if value.op == "param" or not maker or known.behind.get(id(value), 0) & layer:
+                    continue
+                if maker & (maker - 1):
+                    continue
+                attached = bool(known.hangs.get(id(value), 0) & maker)
+                found[id(value)] = Side(value, maker, layer, attached)
+    return list(found.values())
+
+
+def _layer(known: Learners, node: Node) -> int:
+    """The learner whose parameters ``node`` is directly computed with."""
+    bits = 0
+    for item in node.inputs:
+        if isinstance(item, Node) and item.op == "param":
+            bits |= known.behind.get(id(item), 0)
+    return bits if bits and not bits & (bits - 1) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """One backward of two networks against each other."""
+
+    event: Event
+    sides: tuple[Side, ...]
+    trains: int
+    """The bit of the learner that steps next after it."""
+
+
+def games(run: Rehearsing) -> list[Game]:
+    """The backward passes through a judge, each with the learner whose step comes next; one for each place."""
+    if "games" in run.memo:
+        kept: list[Game] = run.memo["games"]
+        return kept
+    known = learners(run)
+    found: dict[int, Game] = {}
+    if len(known.optimizers) > 1:
+        walk = [e for e in run.tape if e.name == "backward" or e in steps(run)]
+        for number, event in enumerate(walk):
+            if event.name != "backward" or event.place is None:
+                continue
+            following = next((e for e in walk[number + 1 :] if e.name == "step"), None)
+            trains = known.bit(following.subject) if following is not None else 0
+            mine = tuple(sides(run, event.subject))
+            if trains:
+                found[id(event.place[0])] = Game(event, mine, trains)
+    run.memo["games"] = list(found.values())
+    return list(found.values())
+
+
+def leaking(run: Rehearsing) -> Iterator[Answer]:
+    """The judge's own backward goes on into the maker, and the maker's next step uses that gradient too."""
+    known = learners(run)
+    for step, events in lives(run).sums:
+        maker = known.bit(step.subject)
+        for event in events[:-1]:
+            used = lives(run).used_by.get(id(event), [])
+            judge = next((known.bit(s.subject) for s in used if known.bit(s.subject) not in (0, maker)), 0)
+            if not judge or not any(s is not step and known.bit(s.subject) == judge for s in used):
+                continue
+            for side in sides(run, event.subject):
+                if side.maker == maker and side.judge == judge and side.attached and _against(run, maker, judge):
+                    place = shown(run, side.value)
+                    if place is not None:
+                        text = "the samples are not detached here: this backward leaves its gradient in their maker too"
+                        yield Answer(place, text, tuple(p for p in (event.place, step.place) if p is not None))
+                        return
+
+
+def _against(run: Rehearsing, maker: int, judge: int) -> bool:
+    """True where each of the two has a backward of its own."""
+    trained = {g.trains for g in games(run) if any(s.maker == maker and s.judge == judge for s in g.sides)}
+    return {maker, judge} <= trained
+
+
+def maker_cut_off(run: Rehearsing) -> Iterator[Answer]:
+    """The maker's step follows a backward through the judge that does not reach the maker."""
+    for game in games(run):
+        own = [s for s in game.sides if s.maker == game.trains]
+        if not own or any(s.attached for s in own):
+            continue
+        if any(
+            g.trains == game.trains and any(s.attached and s.maker == g.trains for s in g.sides) for g in games(run)
+        ):
+            continue
+        if not any(g.trains == own[0].judge for g in games(run)):
+            continue
+        value = own[0].value
+        cut = next((n for n in ancestors(value) if n.op in ("detach", "detach_", "data") and n.place is not None), None)
+        place = cut.place if cut is not None else shown(run, value)
+        if place is not None and game.event.place is not None:
+            yield Answer(place, "the loss of the maker gets these samples without their graph", (game.event.place,))
+
+
+# ---------------------------------------------------------------------- what each is pulled to
+def pulls(node: Value, sign: int = 1, depth: int = 0) -> Iterator[tuple[int, Node]]:
+    """The scores behind a term, each with +1 where the term rises with it, -1 where it falls, 0 if unclear."""
+    if not isinstance(node, Node) or depth > 40:
+        return
+    first = node.inputs[0] if node.inputs else None
+    if node.op in TOWARDS and len(node.inputs) >= 2:
+        goal = level(node.inputs[1])
+        direction = 0 if goal is None else -sign if goal >= 0.5 else sign
+        yield from pulls(first, direction, depth + 1)
+    elif node.op in ("pow", "square") and isinstance(first, Node):
+        goal, inner = _goal(first)
+        yield from pulls(inner, 0 if goal is None else -sign if goal >= 0.5 else sign, depth + 1)
+    elif node.op in RISING or node.op in STRUCTURE:
+        yield from pulls(first, sign, depth + 1)
+    elif node.op == "neg":
+        yield from pulls(first, -sign, depth + 1)
+    elif node.op in ("add", "sub") and len(node.inputs) >= 2:
+        yield from pulls(node.inputs[0], sign, depth + 1)
+        yield from pulls(node.inputs[1], -sign if node.op == "sub" else sign, depth + 1)
+    elif node.op in ("mul", "div") and len(node.inputs) >= 2:
+        factor = number_of(node.inputs[1])
+        if factor is None and node.op == "mul":
+            factor, first = number_of(first), node.inputs[1]
+        yield from pulls(first, 0 if not factor else sign if factor > 0 else -sign, depth + 1)
+    else:
+        yield sign, node
+
+
+def _goal(node: Node) -> tuple[float | None, Node]:
+    """Of ``s - c`` or ``c - s``: the number that the square pulls to, and what it pulls."""
+    if node.op in ("sub", "add") and len(node.inputs) >= 2:
+        one, other = node.inputs[:2]
+        if isinstance(one, Node) and (goal := level(other)) is not None:
+            return (goal if node.op == "sub" else -goal), one
+        if isinstance(other, Node) and (goal := level(one)) is not None:
+            return (goal if node.op == "sub" else -goal), other
+        return None, node
+    return 0.0, node
+
+
+def level(value: Value, depth: int = 0) -> float | None:
+    """The number that all elements of a target are."""
+    plain = number_of(value)
+    if plain is not None or not isinstance(value, Node) or depth > 12:
+        return plain
+    first = value.inputs[0] if value.inputs else None
+    if value.op in ("ones", "ones_like", "new_ones"):
+        return 1.0
+    if value.op in ("zeros", "zeros_like", "new_zeros"):
+        return 0.0
+    if value.op in ("full", "full_like", "new_full", "fill"):
+        given = value.options.get("fill_value", value.inputs[-1] if len(value.inputs) > 1 else None)
+        given = value.inputs[1] if value.op in ("full", "full_like") and len(value.inputs) > 1 else given
+        return level(given, depth + 1)
+    if value.op in ("empty", "rand", "uniform") and value.op == "uniform" and len(value.inputs) >= 3:
+        low, high = number_of(value.inputs[-2]), number_of(value.inputs[-1])
+        return (low + high) / 2 if low is not None and high is not None else None
+    if value.op in STRUCTURE or value.op in ("buffer", "clone"):
+        return level(first, depth + 1) if isinstance(first, Node | int | float) else None
+    if value.op in ("add", "sub", "mul", "div", "neg", "rsub"):
+        one = level(first, depth + 1)
+        other = level(value.inputs[1], depth + 1) if len(value.inputs) > 1 else None
+        if value.op == "neg":
+            return -one if one is not None else None
+        noisy = [o for o in value.inputs[:2] if isinstance(o, Node) and o.op in NOISE | {"mul"}]
+        if one is not None and other is None and noisy:
+            return one
+        if one is None or other is None:
+            return None
+        if value.op == "div":
+            return one / other if other else None
+        return {"add": one + other, "sub": one - other, "mul": one * other, "rsub": other - one}[value.op]
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A term pulls the judge's score of made (``made``) or other samples up (-1: the loss falls) or down (+1)."""
+
+    term: Term
+    made: bool
+    direction: int
+
+
+def _pulls(run: Rehearsing, game: Game, maker: int, judge: int) -> list[Pull]:
+    known = learners(run)
+    found: list[Pull] = []
+    for term in terms(game.event.subject):
+        leaves = [(d, n) for d, n in pulls(term.node) if known.behind.get(id(n), 0) & judge]
+        if len(leaves) == 1:
+            direction, node = leaves[0]
+            found.append(Pull(term, bool(known.behind[id(node)] & maker), direction * term.sign))
+    return found
+
+
+def _duels(run: Rehearsing) -> Iterator[tuple[list[Pull], list[Pull]]]:
+    """What the judge's own loss and what the maker's loss pull the scores to."""
+    told: set[tuple[int, int]] = set()
+    for game in games(run):
+        for side in game.sides:
+            pair = (side.maker, side.judge)
+            if pair in told or side.maker == side.judge:
+                continue
+            told.add(pair)
+            own = [p for g in games(run) if g.trains == side.judge for p in _pulls(run, g, *pair)]
+            made = [p for g in games(run) if g.trains == side.maker for p in _pulls(run, g, *pair) if p.made]
+            if any(p.made for p in own) and any(not p.made for p in own):
+                yield own, made
+
+
+def swapped(run: Rehearsing) -> Iterator[Answer]:
+    """The judge is pulled the same way for both kinds of samples, or the maker helps the judge."""
+    for own, made in _duels(run):
+        fakes = [p for p in own if p.made and p.direction]
+        reals = [p for p in own if not p.made and p.direction]
+        if len({p.direction for p in fakes}) != 1 or len({p.direction for p in reals}) != 1:
+            continue
+        fake, real = fakes[0], reals[0]
+        goals = {p.direction for p in made if p.direction}
+        if fake.direction == real.direction:
+            wrong = fake if fake.direction < 0 else real
+            yield _told(wrong, "made and real samples are pulled to the same score here")
+        elif goals == {fake.direction}:
+            maker = next(p for p in made if p.direction)
+            if real.direction < 0:
+                yield _told(maker, "the maker is trained to the score that the judge gives to made samples", fake)
+            else:
+                first = min((fake, real), key=lambda p: getattr(_place(p.term)[0], "lineno", 0))
+                yield _told(first, "the judge is trained to call made samples real, and so is their maker", maker)
+
+
+def _place(term: Term) -> Place:
+    for node in (term.node, *reversed(term.path)):
+        if node.place is not None:
+            return node.place
+    raise ValueError
+
+
+def _told(pull: Pull, text: str, other: Pull | None = None) -> Answer:
+    return Answer(_place(pull.term), text, (_place(other.term),) if other is not None else ())
+
+
+def saturating(run: Rehearsing) -> Iterator[Answer]:
+    """The maker minimises ``log(1 - D)``: without a gradient where the judge is sure."""
+    for _, made in _duels(run):
+        for pull in made:
+            if pull.direction < 0 and _flat(pull.term):
+                yield _told(pull, "this is log(1 - D): it has no slope where the judge sees through the samples")
+                return
+
+
+def _flat(term: Term) -> bool:
+    node, sign = term.node, term.sign
+    if node.op in ("binary_cross_entropy", "binary_cross_entropy_with_logits") and len(node.inputs) > 1:
+        return sign < 0 and level(node.inputs[1]) == 0.0
+    inner = node.inputs[0] if node.inputs and isinstance(node.inputs[0], Node) else None
+    if inner is None:
+        return False
+    if node.op == "softplus":
+        return sign < 0 and inner.op != "neg"
+    if node.op == "logsigmoid":
+        return sign > 0 and inner.op == "neg"
+    if node.op in ("log", "log1p") and sign > 0:
+        for value in ancestors(inner, through=lambda n: n.op in ("add", "sub", "clamp", "neg", "clip", *STRUCTURE)):
+            minus = value.op == "sub" and number_of(value.inputs[0]) is not None
+            if (minus or value.op == "neg") and any(n.op == "sigmoid" for n in core(value.inputs[-1])):
+                return True
+    return False
+
+
+# ---------------------------------------------------------------------- noise
+def shared_noise(run: Rehearsing) -> Iterator[Answer]:
+    """One noise vector for all samples of a batch, or the same noise at every step."""
+    told: set[int] = set()
+    for game in games(run):
+        for side in game.sides:
+            for node in ancestors(side.value):
+                found = _noise(run, game.event, node)
+                if found is not None and found.place is not None and id(found.place[0]) not in told:
+                    told.add(id(found.place[0]))
+                    again = not found.shape.open and found.op in NOISE and not _shares(found, game.event)
+                    text = "the same noise is used at every step" if again else "all samples of a batch share one noise"
+                    yield Answer(found.place, text, (game.event.place,) if game.event.place is not None else ())
+                    return
+
+
+def _shares(node: Node, event: Event) -> bool:
+    loops = {id(t.node) for t in event.turns}
+    return not loops or any(id(t.node) in loops for t in node.turns)
+
+
+def _noise(run: Rehearsing, event: Event, layer: Node) -> Node | None:
+    """The noise that goes directly into a layer of the maker and is not fresh for each sample and step."""
+    if not any(isinstance(i, Node) and i.op == "param" for i in layer.inputs) or not _shares(layer, event):
+        return None
+    for item in layer.inputs:
+        at, spread = item, False
+        for _ in range(12):
+            if not isinstance(at, Node):
+                break
+            if at.op in NOISE:
+                alone = spread and (at.shape.open is False and (not at.shape.dims or at.shape.dims[0] == 1 or
+                                                               len(at.shape.dims) == 1))  # fmt: skip
+                if alone or not _shares(at, event) or _reseeded(at, event):
+                    return at
+                break
+            spread = spread or at.op in SPREADS
+            if at.op in STRUCTURE and at.op not in PICKS and at.inputs:
+                at = at.inputs[0]
+            elif at.op in ("cat", "concat") and at.inputs:
+                parts_ = [p for p in parts(at.inputs[0]) if p.op in NOISE | SPREADS]
+                at = parts_[0] if parts_ else None
+            else:
+                break
+    return None
+
+
+def _reseeded(noise: Node, event: Event) -> bool:
+    """True where the generator is set to the same seed again in every turn."""
+    given = noise.options.get("generator")
+    if isinstance(given, Node) and given.op == "manual_seed" and isinstance(given.inputs[-1], int):
+        return bool(event.turns) and any(t in given.turns for t in event.turns)
+    return False

@@ -1,0 +1,135 @@
+"""Decoding with kept keys and values: positions of new tokens, masks, and what is fed with the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
+
+ATTENTION = frozenset(["scaled_dot_product_attention"])
+LENGTHS = frozenset(["size", "len", "attribute", "counter", "add", "sub", "getitem", "part"])
+
+
+def _cached(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
+    """Calls of a network in which keys of an earlier call are joined with new ones, each with that join."""
+    outer = [e for e in run.tape if e.name == "forward"]
+    for node in run.nodes:
+        if node.op not in JOINS or not node.inputs:
+            continue
+        items = list(parts(node.inputs[0]))
+        if len(items) != 2 or not all(_computed(i) for i in items):
+            continue
+        old, new = items
+        between = [e for e in outer if old.serial < e.serial < new.serial]
+        around = [e for e in between if _gave(e, old) and _inside(e, node)]
+        if around:
+            yield around[0], node
+
+
+def _computed(node: Node) -> bool:
+    return any(n.op == "param" for n in list(ancestors(node))[:60])
+
+
+def _gave(event: Event, value: Node) -> bool:
+    """True where the call was given ``value`` in one of its arguments."""
+    for given in (*event.args, *event.options.values()):
+        if any(n is value or any(m is n for m in list(ancestors(value))[:8]) for n in _deep(given)):
+            return True
+    return False
+
+
+def _deep(value: Value) -> Iterator[Node]:
+    yield from parts(value)
+
+
+def _inside(event: Event, node: Node) -> bool:
+    """True where the value is computed in the course of the call."""
+    return len(node.stack) > len(event.stack) and node.stack[: len(event.stack)] == event.stack
+
+
+def positions(run: Rehearsing) -> Iterator[Answer]:
+    """Positions of new tokens that start at zero although a cache is given."""
+    told: set[int] = set()
+    for event, join in _cached(run):
+        for node in run.nodes:
+            if node.op != "arange" or node.serial < event.serial or node.serial > join.serial:
+                continue
+            if node.place is None or id(node.place[0]) in told or not _inside(event, node):
+                continue
+            start = node.inputs[0] if len(node.inputs) > 1 and not isinstance(node.inputs[1], str) else 0
+            if start != 0 or not _positional(run, node) or _moved(run, node):
+                continue
+            told.add(id(node.place[0]))
+            yield Answer(node.place, "with a cache the positions of new tokens start at zero again",
+                         (join.place,) if join.place is not None else ())  # fmt: skip
+            return
+
+
+def _positional(run: Rehearsing, node: Node) -> bool:
+    """True where the numbers look up or make embeddings that are added."""
+    from trainwreck.code.rehearsal.questions.roles import users
+
+    table = users(run)
+    at = [node]
+    for _ in range(8):
+        following = [u for n in at for u in table.get(id(n), ())]
+        if any(u.op in ("embedding", "sin", "cos", "outer") or (u.op == "getitem" and u.inputs[1:2] and any(
+            u.inputs[1] is n for n in at)) for u in following):  # fmt: skip
+            return True
+        at = [u for u in following if u.op in STRUCTURE | {"mul", "div", "einsum", "matmul"}]
+    return False
+
+
+def _moved(run: Rehearsing, node: Node) -> bool:
+    """True where something is added to the numbers before they are used."""
+    from trainwreck.code.rehearsal.questions.roles import users
+
+    table = users(run)
+    at = [node]
+    for _ in range(5):
+        following = [u for n in at for u in table.get(id(n), ())]
+        if any(u.op in ("add", "sub") for u in following):
+            return True
+        at = [u for u in following if u.op in STRUCTURE]
+    return False
+
+
+def masks(run: Rehearsing) -> Iterator[Answer]:
+    """Causal attention of one new query over cached keys: it sees the first key only."""
+    for _, join in _cached(run):
+        for node in run.nodes:
+            if node.op not in ATTENTION or node.serial < join.serial or node.options.get("is_causal") is not True:
+                continue
+            keys = node.inputs[1] if len(node.inputs) > 1 else None
+            if isinstance(keys, Node) and any(n is join for n in list(ancestors(keys))[:8]) and node.place is not None:
+                text = (
+                    "is_causal aligns queries and keys at the first: with a cache new queries see the oldest keys only"
+                )
+                yield Answer(node.place, text, (join.place,) if join.place is not None else ())
+                return
+
+
+def fed_again(run: Rehearsing) -> Iterator[Answer]:
+    """The whole sequence is fed together with the cache of its beginning."""
+    told: set[int] = set()
+    for event, join in _cached(run):
+        if event.place is None or id(event.place[0]) in told or event.state.get("grad"):
+            continue
+        ids = next((n for a in event.args[:1] for n in parts(a)), None)
+        grown = ids
+        for _ in range(4):
+            if grown is not None and grown.op == "either":
+                grown = next((n for i in grown.inputs for n in parts(i) if n.op in JOINS), None)
+        if grown is not None and grown.op in JOINS and event.turns:
+            items = list(parts(grown.inputs[0]))
+            if len(items) == 2 and any(
+                n.op in ("argmax", "multinomial", "sample") for n in list(ancestors(items[1]))[:8]
+            ):
+                told.add(id(event.place[0]))
+                yield Answer(event.place, "the whole sequence is fed again together with the keys of its beginning",
+                             (join.place,) if join.place is not None else ())  # fmt: skip
+                return

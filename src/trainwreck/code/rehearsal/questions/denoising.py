@@ -1,0 +1,258 @@
+"""Diffusion models: the noise that is added and that is to be told, times, and what the sampler takes outputs for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
+from trainwreck.code.rehearsal.questions.terms import losses_of, number_of, squared_error
+
+NOISE = frozenset(["randn", "randn_like", "normal", "standard_normal"])
+
+
+@dataclass(frozen=True, slots=True)
+class Denoiser:
+    """One training of a network on noisy data."""
+
+    event: Event
+    loss: Node
+    module: Obj
+    output: Node
+    target: Node
+    given: Event
+    noises: tuple[Node, ...]
+
+
+def denoisers(run: Rehearsing) -> list[Denoiser]:
+    """The losses that compare a network's output for data with noise to a target."""
+    if "denoisers" in run.memo:
+        kept: list[Denoiser] = run.memo["denoisers"]
+        return kept
+    found: list[Denoiser] = []
+    outer = [e for e in run.tape if e.name == "forward" and e.result is not None and is_module(e.subject)]
+    for event, all_terms in losses_of(run):
+        for term in all_terms:
+            pair = squared_error(term.node)
+            if pair is None or pair[0].grad == pair[1].grad:
+                continue
+            output, target = pair if pair[0].grad else pair[::-1]
+            made = core(output)
+            for forward in outer:
+                results = {id(n) for r in parts(forward.result) for n in (r, *core(r))}
+                if not any(id(m) in results for m in made) or not forward.args:
+                    continue
+                noises = [n for a in forward.args[:1] for n in ancestors(a) if n.op in NOISE]
+                noises = [n for n in noises if _mixed(forward.args[0], n)]
+                known = mixture(forward)
+                noises = [known[1]] if known is not None else noises
+                if noises:
+                    found.append(Denoiser(event, term.node, forward.subject, output, target, forward, tuple(noises)))
+                break
+    run.memo["denoisers"] = found
+    return found
+
+
+def _mixed(value: Value, noise: Node) -> bool:
+    """True where the noise is added to something (not only the data made with noise long before)."""
+    for node in ancestors(value, through=lambda n: n.op in ("add", "sub", "mul", "setitem", "lerp", *STRUCTURE)):
+        if node is noise:
+            return True
+    return False
+
+
+def other_noise(run: Rehearsing) -> Iterator[Answer]:
+    """The target is noise that was never added to the input."""
+    for found in denoisers(run):
+        targets = [n for n in ancestors(found.target, through=_arithmetic) if n.op in NOISE]
+        fresh = [n for n in targets if not any(n is o for o in found.noises)]
+        if fresh and len(fresh) == len(targets):
+            place = found.loss.place or fresh[0].place
+            scope = found.loss.place[1] if found.loss.place is not None else None
+            if fresh[0].place is not None and fresh[0].place[1] is scope:
+                place = fresh[0].place
+            if place is not None:
+                text = "the network is to tell a noise that was not added to what it is given"
+                yield Answer(place, text, tuple(p for p in (found.noises[0].place, found.loss.place) if p is not None))
+                return
+
+
+def _arithmetic(node: Node) -> bool:
+    return node.op in ("add", "sub", "mul", "div", "neg", *STRUCTURE) or node.op == "either"
+
+
+# ---------------------------------------------------------------------- times
+def times(run: Rehearsing) -> Iterator[Answer]:
+    """The network is told times on one scale in training and on another when it samples."""
+    for found in denoisers(run):
+        here = _time(found.given)
+        if here is None:
+            continue
+        for forward in run.tape:
+            if forward.name != "forward" or forward.subject is not found.module or forward.serial == found.given.serial:
+                continue
+            if forward.state.get("grad") or forward.place is None:
+                continue
+            there = _time(forward)
+            if there is None:
+                continue
+            if (here == 1.0) != (there == 1.0) and max(here, there) / max(min(here, there), 1e-12) >= 10:
+                text = "times are scaled otherwise here than in the training"
+                yield Answer(forward.place, text, (found.given.place,) if found.given.place is not None else ())
+                return
+
+
+def _time(event: Event) -> float | None:
+    """What the number of the step is multiplied with before the network gets it; None where it isn't seen."""
+    given = event.options.get("t", event.args[1] if len(event.args) > 1 else None)
+    given = next((event.options[k] for k in ("timestep", "timesteps", "time", "sigma") if k in event.options), given)
+    return _factor(given, 0)
+
+
+def _factor(value: Value, depth: int) -> float | None:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return 1.0
+    if not isinstance(value, Node) or depth > 20:
+        return None
+    first = value.inputs[0] if value.inputs else None
+    if value.op in ("randint", "counter", "arange", "range", "index"):
+        return 1.0
+    if value.op in ("div", "mul") and len(value.inputs) > 1:
+        number = number_of(value.inputs[1])
+        rest = first
+        if number is None and value.op == "mul":
+            number, rest = number_of(first), value.inputs[1]
+        base = _factor(rest, depth + 1)
+        if number is None or base is None or not number:
+            return None
+        return base / number if value.op == "div" else base * number
+    if value.op in ("full", "full_like", "new_full"):
+        filled = value.options.get("fill_value", value.inputs[1] if len(value.inputs) > 1 else None)
+        return _factor(filled, depth + 1)
+    if value.op in ("tensor", "as_tensor", "repeat", "expand", "element", "long", "float", "to", "int", "add", "sub",
+                    "setitem", "flip", "reversed", "list", "stack", *STRUCTURE):  # fmt: skip
+        inner = next(iter(parts(first)), first)
+        if isinstance(inner, tuple) and inner:
+            inner = inner[0]
+        return _factor(inner, depth + 1)
+    if value.op == "mul" or value.op == "either":
+        return next((f for i in value.inputs if (f := _factor(i, depth + 1)) is not None), None)
+    return None
+
+
+# ---------------------------------------------------------------------- what is told
+def kinds(run: Rehearsing) -> Iterator[Answer]:
+    """The network learns to tell one thing, and the sampler takes its output for another."""
+    for found in denoisers(run):
+        learned = _target_kind(found)
+        if not learned:
+            continue
+        for forward in run.tape:
+            if forward.name != "forward" or forward.subject is not found.module or forward.state.get("grad"):
+                continue
+            used = _use_kind(run, forward)
+            if used and used[0] != learned and forward.place is not None:
+                words = {"noise": "the noise", "data": "the clean data", "velocity": "a velocity"}
+                text = f"the network learns {words[learned]}, and is taken for {words[used[0]]} here"
+                place = used[1].place or forward.place
+                yield Answer(place, text, (found.loss.place,) if found.loss.place is not None else ())
+                return
+
+
+def _target_kind(found: Denoiser) -> str:
+    """``noise``, ``data`` or ``velocity`` by what the target is."""
+    made = core(found.target)
+    if len(made) != 1:
+        return ""
+    node = made[0]
+    if node.op in NOISE and any(node is n for n in found.noises):
+        return "noise"
+    signal = _signal(found)
+    if signal is not None and (node is signal or any(node is n for n in core(signal))):
+        return "data"
+    if node.op == "sub":
+        inside = {id(n) for n in ancestors(node)}
+        if any(id(n) in inside for n in found.noises) and signal is not None and id(signal) in inside:
+            return "velocity"
+    return ""
+
+
+def _signal(found: Denoiser) -> Node | None:
+    """What the noise was added to."""
+    made = mixture(found.given)
+    return made[0] if made is not None else None
+
+
+def mixture(given: Event) -> tuple[Node, Node] | None:
+    """Of ``a * x + s * noise`` that a network is given: what the noise is added to, and the noise."""
+    times = {id(n) for a in (*given.args[1:], *given.options.values()) for n in ancestors(a) if n.op != "param"}
+    at = next(iter(parts(given.args[0])), None) if given.args else None
+    for _ in range(8):
+        if at is None or at.op == "add":
+            break
+        at = next(iter(parts(at.inputs[0])), None) if at.op in (*STRUCTURE, "either", "setitem") and at.inputs else None
+    if at is None:
+        return None
+    sides = [i for i in at.inputs[:2] if isinstance(i, Node)]
+    if len(sides) != 2:
+        return None
+    for side, other in ((sides[0], sides[1]), (sides[1], sides[0])):
+        noise = next((n for m in _multiplied(side) for n in core(m) if n.op in NOISE), None)
+        wide = [m for m in _multiplied(other) if not any(id(n) in times for n in ancestors(m))]
+        if noise is not None and wide and not any(n is noise for n in ancestors(wide[0])):
+            return wide[0], noise
+    return None
+
+
+def _multiplied(node: Node) -> list[Node]:
+    return [i for i in node.inputs[:2] if isinstance(i, Node)] if node.op == "mul" else [node]
+
+
+def _use_kind(run: Rehearsing, forward: Event) -> tuple[str, Node] | None:
+    """What a sampler takes the output for: ``x - c * out`` for noise, ``a * x - b * out`` for a velocity."""
+    from trainwreck.code.rehearsal.questions.roles import users
+
+    table = users(run)
+    given = [n for a in forward.args[:1] for n in parts(a)]
+    outputs = [n for n in parts(forward.result)]
+    if not given or not outputs:
+        return None
+    queue, seen = list(outputs[:1]), set[int]()
+    plain = True
+    while queue:
+        node = queue.pop(0)
+        for user in table.get(id(node), ()):
+            if id(user) in seen or len(seen) > 60:
+                continue
+            seen.add(id(user))
+            if user.op == "sub" and len(user.inputs) > 1 and user.inputs[1] is node:
+                other = user.inputs[0]
+                if any(other is g for g in given):
+                    return "noise", user
+                scaled = (
+                    isinstance(other, Node) and other.op == "mul" and any(i is g for i in other.inputs for g in given)
+                )
+                if scaled:
+                    return ("noise", user) if _by_root(other) else ("velocity", user)
+                return None
+            if user.op in ("mul", "clamp", "clip", *STRUCTURE):
+                queue.append(user)
+            elif user.op == "add" and plain:
+                sides = [i for i in user.inputs if i is not node]
+                if any(
+                    isinstance(s, Node) and any(n is g for n in list(ancestors(s))[:20] for g in given) for s in sides
+                ):
+                    return "data", user
+    return None
+
+
+def _by_root(node: Node) -> bool:
+    """True for ``x / sqrt(a)`` written as a product: ``x * (1 / a).sqrt()``."""
+    return any(n.op == "rsqrt" or (n.op == "div" and number_of(n.inputs[0]) == 1.0) for n in list(ancestors(node))[:10])
+
+
+__all__ = ["Place", "denoisers", "kinds", "other_noise", "times"]

@@ -1,0 +1,144 @@
+"""Learning from a teacher: temperatures on both sides, their square in front, and the state of the teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value, is_module
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE
+from trainwreck.code.rehearsal.questions.terms import Term, losses_of, number_of, parameters_behind
+
+SOFT = frozenset(["softmax", "log_softmax"])
+CHANGING = frozenset(["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "BatchNorm1d", "BatchNorm2d",
+                      "BatchNorm3d", "SyncBatchNorm"])  # fmt: skip
+"""Layers that behave otherwise in training."""
+
+
+def _soft_terms(run: Rehearsing) -> Iterator[tuple[Event, list[Term], Term, Node, Node]]:
+    """Terms that compare two soft distributions of different networks: student's side first."""
+    for event, found in losses_of(run):
+        for term in found:
+            node = term.node
+            sides: list[Node] = []
+            if node.op in ("kl_div", "cross_entropy", "mul") and len(node.inputs) > 1:
+                sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
+            if node.op not in ("kl_div", "cross_entropy"):
+                sides = [*sides, *term.factors]
+            if len(sides) < 2:
+                sides = [node, *term.factors]
+            if len(sides) < 2:
+                continue
+            one, other = sides[0], sides[-1]
+            mine, his = parameters_behind(one).keys(), parameters_behind(other).keys()
+            if mine and his and not mine & his and any(n.op in SOFT for n in list(ancestors(other))[:12]):
+                yield event, found, term, one, other
+
+
+def temperature(value: Value) -> float | None:
+    """What the logits behind a softmax are divided by; 1 where they are not."""
+    for node in list(ancestors(value))[:40] if isinstance(value, Node) else ():
+        if node.op in SOFT or node.op == "cross_entropy":
+            factor, at = 1.0, node.inputs[0] if node.inputs else None
+            for _ in range(10):
+                if not isinstance(at, Node):
+                    return None
+                number = number_of(at.inputs[1]) if at.op in ("div", "mul") and len(at.inputs) > 1 else None
+                if number:
+                    factor = factor * number if at.op == "div" else factor / number
+                elif at.op in ("div", "mul"):
+                    return None
+                elif at.op not in STRUCTURE and at.op not in ("detach", "clamp"):
+                    return factor
+                at = at.inputs[0] if at.inputs else None
+            return factor
+    return None
+
+
+def temperatures(run: Rehearsing) -> Iterator[Answer]:
+    """The two sides are softened differently, or the square of the temperature is missing in front."""
+    for event, found, term, one, other in _soft_terms(run):
+        if term.node.place is None:
+            continue
+        here, there = temperature(one), temperature(other)
+        if term.node.op == "cross_entropy" and here is None:
+            here = temperature(term.node)
+        if here is None or there is None:
+            continue
+        proof = (event.place,) if event.place is not None else ()
+        if abs(here - there) > 1e-6 and max(here, there) > 1.0:
+            sides = [n for n in (*ancestors(one), *ancestors(other)) if n.op in SOFT and n.place is not None]
+            plain = next((n for n in sides if temperature(n) == min(here, there)), None)
+            place = plain.place if plain is not None and plain.place is not None else term.node.place
+            yield Answer(place, f"one side is divided by {here:g}, the other by {there:g}", proof)
+            return
+        if here < 1.5 or term.factors:
+            continue
+        rest = sum(abs(t.weight) for t in found if t is not term and _hard(t))
+        weight = abs(term.weight)
+        balanced = rest > 0 and abs(weight / here**2 + rest - 1) < 0.01
+        if weight <= 1.0 and not balanced:
+            text = f"the temperature {here:g} makes these gradients {here**2:g} times smaller; its square is missing"
+            yield Answer(term.node.place, text, proof)
+            return
+
+
+def _hard(term: Term) -> bool:
+    return term.node.op in ("cross_entropy", "nll_loss") and not any(
+        n.op in SOFT for i in term.node.inputs[1:2] if isinstance(i, Node) for n in list(ancestors(i))[:8]
+    )
+
+
+def teacher_state(run: Rehearsing) -> Iterator[Answer]:
+    """The teacher runs as in training, or gets a gradient and is stepped along."""
+    told = False
+    for event, _, _, one, other in _soft_terms(run):
+        params = parameters_behind(other)
+        following = next((e for e in steps(run) if e.serial > event.serial), None)
+        stepped = {id(p) for p in held(following)} if following is not None else set()
+        proof = (event.place,) if event.place is not None else ()
+        runs = _forward(run, params, event, one)
+        if runs is None or runs.place is None or told:
+            continue
+        if other.grad and params.keys() & stepped:
+            yield Answer(runs.place, "the teacher gets a gradient here and is trained along with the student", proof)
+            told = True
+        elif not params.keys() & stepped and not _moves(params, event):
+            loose = _changing(run, runs.subject)
+            if loose is not None:
+                text = f"the teacher runs in training mode here: its {loose.name} changes what it says"
+                frozen = [e for e in run.tape if e.name == "requires_grad" and e.subject is runs.subject]
+                place = frozen[-1].place if frozen and frozen[-1].serial < event.serial else None
+                yield Answer(place or runs.place, text, (runs.place, *proof))
+                told = True
+
+
+def _moves(params: dict[int, Node], event: Event) -> bool:
+    """True for an average of the student that is moved in the loop."""
+    return any(e.turns and e.name not in ("requires_grad",) and e.name != "load_state_dict"
+               for p in params.values() for e in p.writes)  # fmt: skip
+
+
+def _forward(run: Rehearsing, params: dict[int, Node], event: Event, student: Node) -> Event | None:
+    """The call of the teacher: the outermost module with all its parameters and none of the student's."""
+    other = parameters_behind(student).keys()
+    for forward in reversed(run.tape):
+        if forward.name != "forward" or forward.serial > event.serial or not isinstance(forward.subject, Obj):
+            continue
+        mine = {id(p) for p in run.parameters(forward.subject)[0]}
+        if params.keys() <= mine and not mine & other:
+            return forward
+    return None
+
+
+def _changing(run: Rehearsing, teacher: Obj) -> Obj | None:
+    """A layer of the teacher that is in training mode and behaves otherwise there."""
+    for _, module in run.submodules(teacher, deep=True):
+        if is_module(module) and module.name in CHANGING and module.training is True:
+            rate = module.get("p", 0, 0.5)
+            if "Dropout" not in module.name or (isinstance(rate, int | float) and rate > 0):
+                return module
+    return None

@@ -1,0 +1,99 @@
+"""Ends of episodes: what a flag that is also set at a time limit takes away."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE
+from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
+
+LIMIT = re.compile(r"trunc|time_?(out|limit|up)|out_of_time|horizon|max_(steps|t)\b|limit", re.IGNORECASE)
+
+
+def cut_as_end(run: Rehearsing) -> Iterator[Answer]:
+    """A flag that is also set at the time limit takes away the value of what follows."""
+    told: set[int] = set()
+    flags = [n for n in run.nodes if _ended(n)]
+    if not flags:
+        return
+    for event, _ in losses_of(run):
+        for node in ancestors(event.subject):
+            goes_on = _goes_on(node)
+            if goes_on is None:
+                continue
+            behind = {id(n): n for n in ancestors(goes_on)}
+            flag = next((f for f in flags if id(f) in behind), None)
+            if flag is None or flag.place is None or id(flag.place[0]) in told:
+                continue
+            told.add(id(flag.place[0]))
+            text = "this flag is set at the time limit too, and takes the value of what follows away"
+            yield Answer(_kept_at(run, flag), text, tuple(p for p in (node.place, event.place) if p is not None))
+            return
+
+
+def _ended(node: Node) -> bool:
+    """``terminated or truncated``: one of them is a limit of time."""
+    if node.op not in ("or", "logical_or", "bitwise_or", "maximum") or len(node.inputs) < 2 or node.place is None:
+        return False
+    sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
+    parts_of = {s.inputs[1] for s in sides if s.op == "part" and len(s.inputs) > 1 and isinstance(s.inputs[1], int)}
+    if len(sides) == 2 and parts_of == {2, 3}:
+        return True
+    text = ast.unparse(node.place[0]) if isinstance(node.place[0], ast.expr) else ""
+    return (len(sides) >= 1 and bool(LIMIT.search(text))) or any(_counts(s) for s in sides)
+
+
+def _counts(node: Node) -> bool:
+    """A comparison of a count of steps with a limit."""
+    if node.op not in ("ge", "gt", "eq"):
+        return False
+    return any(isinstance(i, Node) and i.op == "counter" for i in node.inputs) and any(
+        isinstance(i, int) for i in node.inputs
+    )
+
+
+def _goes_on(node: Node) -> Node | None:
+    """In ``gamma * (1 - done) * value``: ``1 - done``."""
+    if node.op != "mul" or len(node.inputs) < 2:
+        return None
+    for factor, rest in ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0])):
+        found = _open(factor)
+        if found is not None and isinstance(rest, Node) and any(n.op == "param" for n in ancestors(rest)):
+            return found
+    return None
+
+
+def _open(value: Value, depth: int = 0) -> Node | None:
+    if not isinstance(value, Node) or depth > 6:
+        return None
+    if value.op == "sub" and value.inputs and number_of(value.inputs[0]) == 1.0:
+        return value
+    if value.op in ("not", "invert", "logical_not"):
+        return value
+    if value.op == "mul" or value.op in STRUCTURE:
+        return next((f for i in value.inputs if (f := _open(i, depth + 1)) is not None), None)
+    return None
+
+
+def _kept_at(run: Rehearsing, flag: Node) -> Place:
+    """Where the flag is put aside for the update, as seen where it is made; else where it is made."""
+    assert flag.place is not None
+    for event in run.tape:
+        keeps = event.name in ("append", "add", "put", "appendleft", "setitem", "insert", "extend")
+        if keeps and any(_holds(a, flag) for a in event.args):
+            for place in (*event.stack, event.place):
+                if place is not None and place[1] is flag.place[1]:
+                    return place
+    return flag.place
+
+
+def _holds(value: Value, flag: Node) -> bool:
+    if isinstance(value, Obj):
+        return any(_holds(v, flag) for v in value.attributes.values())
+    return any(n is flag or any(i is flag for i in n.inputs) for n in parts(value))

@@ -1,0 +1,133 @@
+"""Mixed samples: whether the labels are mixed like the inputs. And states that carry the graph of earlier steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
+from trainwreck.code.rehearsal.questions.terms import REDUCED, Term, losses_of
+
+SUPERVISED = REDUCED | frozenset(["pow", "square"])
+
+
+def unmixed_labels(run: Rehearsing) -> Iterator[Answer]:
+    """Inputs are mixed with others of the batch, and the labels are not, or with the shares turned round."""
+    for event, found in losses_of(run):
+        mix = next((m for n in ancestors(event.subject) if (m := _mix(n)) is not None), None)
+        if mix is None:
+            continue
+        node, index, share = mix
+        targets = [(t, _target(t)) for t in found]
+        labelled = [(t, y) for t, y in targets if y is not None]
+        if not labelled or node.place is None:
+            continue
+        moved = [(t, y) for t, y in labelled if any(n is index for n in ancestors(y))]
+        if not moved:
+            text = "the inputs are mixed with others of the batch, and the labels are those of the first only"
+            place = labelled[0][0].node.place or node.place
+            yield Answer(place, text, (node.place,))
+            return
+        plain = [(t, y) for t, y in labelled if not any(n is index for n in ancestors(y))]
+        if len(moved) == 1 and len(plain) == 1:
+            theirs = [f for f in moved[0][0].factors]
+            if any(f is share for f in theirs) and moved[0][0].node.place is not None:
+                yield Answer(moved[0][0].node.place, "the shares of the two labels are turned round", (node.place,))
+                return
+
+
+def _mix(node: Node) -> tuple[Node, Node, Value] | None:
+    """``a * x + (1 - a) * x[index]``: the sum, the index and the share ``a`` of the first."""
+    if node.op != "add" or len(node.inputs) < 2 or node.grad:
+        return None
+    sides = [_product(i) for i in node.inputs[:2]]
+    if any(s is None for s in sides):
+        return None
+    for one, other in ((sides[0], sides[1]), (sides[1], sides[0])):
+        assert one is not None
+        assert other is not None
+        (x, a), (picked, b) = one, other
+        if picked.op in ("getitem", "index_select", "roll", "flip") and picked.inputs and picked.inputs[0] is x:
+            index = picked.inputs[-1] if picked.op in ("getitem", "index_select") else picked
+            if isinstance(index, Node) and any(
+                n.op in ("randperm", "permutation", "roll", "flip") for n in ancestors(index)
+            ):
+                if isinstance(b, Node) and b.op == "sub" and b.inputs[-1] is a:
+                    return node, index, a
+                if isinstance(a, Node) and a.op == "sub" and a.inputs[-1] is b:
+                    return node, index, a
+    return None
+
+
+def _product(value: Value) -> tuple[Node, Value] | None:
+    if not isinstance(value, Node) or value.op != "mul" or len(value.inputs) < 2:
+        return None
+    one, other = value.inputs[:2]
+    for x, share in ((one, other), (other, one)):
+        wide = isinstance(x, Node) and x.op in (
+            "getitem",
+            "index_select",
+            "batch",
+            "roll",
+            "flip",
+            "element",
+            *STRUCTURE,
+        )
+        if wide and isinstance(x, Node):
+            return x, share
+    return None
+
+
+def _target(term: Term) -> Node | None:
+    """The labels of a supervised loss."""
+    node = term.node
+    if node.op in REDUCED and len(node.inputs) > 1 and isinstance(node.inputs[1], Node):
+        return node.inputs[1] if node.inputs[1].op != "param" else None
+    return None
+
+
+def carried(run: Rehearsing) -> Iterator[Answer]:
+    """A backward goes on into the graph of a turn before, through a state that was kept and not detached."""
+    done: list[Event] = []
+    for event in run.tape:
+        if event.name != "backward" or not event.turns:
+            continue
+        kept = event.options.get("retain_graph")
+        for earlier in done:
+            if earlier.place is None or event.place is None or earlier.place[0] is not event.place[0]:
+                continue
+            if (
+                kept is True
+                or earlier.turns[-1].node is not event.turns[-1].node
+                or earlier.turns[-1] is event.turns[-1]
+            ):
+                continue
+            inside = {id(n): n for n in _hung(earlier.subject)}
+            old = next((n for n in _hung(event.subject) if id(n) in inside and n.op not in ("param", "buffer")
+                        and earlier.turns[-1] in n.turns), None)  # fmt: skip
+            place = _made_at(old, event) if old is not None else None
+            if place is not None:
+                text = "this carries the graph of the step before into the next one: it is never detached"
+                yield Answer(place, text, (event.place,))
+                return
+        done.append(event)
+
+
+def _hung(loss: Value) -> Iterator[Node]:
+    return (n for n in ancestors(loss, through=lambda n: n.grad and n.op not in ("param", "detach")) if n.grad)
+
+
+def _made_at(node: Node, event: Event) -> Place | None:
+    """Where the carried value is made, as seen from the loop."""
+    assert event.place is not None
+    scope = event.turns[-1].scope
+    for place in (*node.stack, node.place):
+        if place is not None and place[1] is scope:
+            return place
+    return node.place
+
+
+__all__ = ["carried", "core", "parts", "unmixed_labels"]

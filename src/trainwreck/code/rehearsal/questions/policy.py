@@ -1,0 +1,343 @@
+"""Policies that learn from rewards: signs, what the advantage hangs on, old log-probabilities, ends of episodes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import steps
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE
+from trainwreck.code.rehearsal.questions.terms import REDUCED, Term, losses_of, number_of, parameters_behind, terms
+
+COSTS = re.compile(r"cost|loss|energy|penal|regret|nll|surprise|_len|length", re.IGNORECASE)
+ARRAYS = STRUCTURE | frozenset(["stack", "cat", "tensor", "setitem", "array", "asarray", "loaded", "element", "either"])
+
+
+@dataclass(frozen=True, slots=True)
+class Surrogate:
+    """A term ``weight * logp * advantage`` of a loss; ``sign`` is that of the log-probability in the loss."""
+
+    term: Term
+    logp: Node
+    advantage: Node
+    sign: int
+    place: Place
+
+
+def surrogates(run: Rehearsing) -> list[tuple[Event, Surrogate]]:
+    """The terms of losses in which a log-probability or a ratio meets an advantage."""
+    if "surrogates" not in run.memo:
+        found: list[tuple[Event, Surrogate]] = []
+        for event, all_terms in losses_of(run):
+            if _maximised(run, event):
+                continue
+            for term in all_terms:
+                found += [(event, s) for s in _surrogate(term)]
+        run.memo["surrogates"] = found
+    kept: list[tuple[Event, Surrogate]] = run.memo["surrogates"]
+    return kept
+
+
+def _maximised(run: Rehearsing, event: Event) -> bool:
+    return any(e.subject.get("maximize") not in (None, False) for e in steps(run))
+
+
+def _surrogate(term: Term) -> Iterator[Surrogate]:
+    node = term.node
+    if node.op in ("minimum", "min", "maximum", "max") and len(node.inputs) >= 1:
+        first = next(iter(parts(node.inputs[0])), None)
+        if first is not None and term.sign:
+            inner = terms(first)
+            for one in inner[:1] if len(inner) == 1 else inner[:2]:
+                yield from _surrogate(replace(one, weight=one.weight * term.weight, path=(*term.path, node, *one.path)))
+        return
+    pairs: list[tuple[Node, Node]] = [(node, f) for f in term.factors]
+    if node.op == "mul" and len(node.inputs) >= 2:
+        one, other = node.inputs[:2]
+        if isinstance(one, Node) and isinstance(other, Node):
+            pairs += [(one, other), (other, one)]
+    for policy, advantage in pairs:
+        found = log_probability(policy)
+        if found is None or advantage.op in ("counter", "option", "mask") or _is_mask(advantage):
+            continue
+        logp, sign = found
+        place = next((n.place for n in reversed(term.path) if n.op == "mul" and n.place is not None), node.place)
+        if place is not None:
+            yield Surrogate(term, logp, advantage, sign * term.sign, place)
+            return
+
+
+def _is_mask(node: Node) -> bool:
+    return any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "invert") for n in list(ancestors(node))[:4])
+
+
+def log_probability(node: Node, depth: int = 0) -> tuple[Node, int] | None:
+    """The log-probability of actions that a value is, or that it rises with (a ratio), with its sign."""
+    if depth > 14 or not node.grad:
+        return None
+    first = node.inputs[0] if node.inputs and isinstance(node.inputs[0], Node) else None
+    if node.op in ("log_prob", "logits_to_log_prob"):
+        return node, 1
+    if node.op in ("cross_entropy", "nll_loss"):
+        return node, -1
+    if node.op in ("log_softmax", "logsigmoid"):
+        return node, 1
+    if (
+        node.op == "log"
+        and first is not None
+        and any(n.op in ("softmax", "sigmoid") for n in list(ancestors(first))[:8])
+    ):
+        return node, 1
+    if first is None:
+        return None
+    if node.op == "exp":
+        inner = first
+        if inner.op == "sub" and inner.inputs and isinstance(inner.inputs[0], Node):
+            return log_probability(inner.inputs[0], depth + 1)
+        return None
+    if node.op in STRUCTURE or node.op in ("sum", "mean", "stack", "cat", "clamp", "either"):
+        return log_probability(first, depth + 1)
+    if node.op in ("stack", "cat"):
+        inner_parts = list(parts(node.inputs[0]))
+        return log_probability(inner_parts[0], depth + 1) if inner_parts else None
+    if node.op == "neg":
+        found = log_probability(first, depth + 1)
+        return (found[0], -found[1]) if found else None
+    return None
+
+
+def _first(value: Value) -> Node | None:
+    return next(iter(parts(value)), None)
+
+
+# ---------------------------------------------------------------------- signs
+def orientation(value: Value, depth: int = 0) -> tuple[int, Node | None]:
+    """+1 where a value rises with the rewards that came, -1 where it falls, 0 where it isn't clear; and the
+    difference that decides."""
+    node = _first(value)
+    if node is None or depth > 24:
+        return 0, None
+    inputs = node.inputs
+    if node.op in ("mul", "div") and len(inputs) >= 2:
+        factor = number_of(inputs[1])
+        if node.op == "mul" and (other := number_of(inputs[0])) is not None:
+            sign, where = orientation(inputs[1], depth + 1)
+            return (sign if other > 0 else -sign), where
+        sign, where = orientation(inputs[0], depth + 1)
+        return (-sign if factor is not None and factor < 0 else sign), where
+    if node.op == "neg":
+        sign, where = orientation(inputs[0], depth + 1)
+        return -sign, where or node
+    if node.op in ("add", "sub") and len(inputs) >= 2:
+        return _difference(node, depth)
+    if node.op in ("setitem",) and len(inputs) > 1:
+        sign, where = orientation(inputs[1], depth + 1)
+        return (sign, where) if sign else orientation(inputs[0], depth + 1)
+    if node.op in ("stack", "cat", "tensor", "array", "either") and inputs:
+        for item in reversed(list(parts(inputs[0])) if node.op != "either" else [p for i in inputs for p in parts(i)]):
+            sign, where = orientation(item, depth + 1)
+            if sign:
+                return sign, where
+        return 0, None
+    if node.op in ARRAYS or node.op in ("clamp", "detach", "squeeze", "getitem"):
+        return orientation(inputs[0], depth + 1) if inputs else (0, None)
+    return 0, None
+
+
+def _difference(node: Node, depth: int) -> tuple[int, Node | None]:
+    one, other = node.inputs[0], node.inputs[1]
+    minus = -1 if node.op == "sub" else 1
+    mine, his = _kind(one), _kind(other)
+    if "mean" in (mine, his) and mine != his:
+        rest, sign = (one, 1) if his == "mean" else (other, minus)
+        found, where = orientation(rest, depth + 1)
+        centred = _first(other if his == "mean" else one)
+        if not found and centred is not None and any(n is _first(rest) for n in list(ancestors(centred))[:6]):
+            found = 1
+        return found * sign, (node if sign < 0 else where)
+    if mine == "value" and his != "value" and node.op == "sub":
+        found, _ = orientation(other, depth + 1)
+        return (-1, node) if found >= 0 else (0, node)
+    if his == "value" and mine != "value":
+        found, where = orientation(one, depth + 1)
+        return (found or (1 if mine == "data" else 0)), (where if found < 0 else node)
+    if node.op == "add":
+        found, where = orientation(one, depth + 1)
+        if mine == "data" and not found:
+            found = 1
+        if found:
+            return found, where
+        found, where = orientation(other, depth + 1)
+        return (found or (1 if his == "data" else 0)), where
+    found, where = orientation(one, depth + 1)
+    return (found or (1 if mine == "data" else 0)), where or node
+
+
+def _kind(value: Value) -> str:
+    """``value`` for an output of a network, ``mean`` for a statistic, ``data`` where no parameters stand behind."""
+    node = _first(value)
+    if node is None:
+        return "number" if isinstance(value, int | float) else ""
+    for _ in range(12):
+        if node.op in ("mean", "median") and node.inputs:
+            return "mean"
+        if node.op in ("linear", "mul", "conv1d", "conv2d", "embedding", "tanh", "bilinear"):
+            break
+        inner = (
+            _first(node.inputs[0]) if node.inputs and node.op in ARRAYS | {"detach", "max", "amax", "part"} else None
+        )
+        if inner is None:
+            break
+        node = inner
+    if node.op == "linear" or (node.op == "param"):
+        return "value"
+    if node.op == "mul" and len(node.inputs) > 1:
+        sides = [i for i in node.inputs[:2] if not isinstance(i, int | float)]
+        return "value" if sides and any(_kind(s) == "value" for s in sides) and len(node.inputs) < 4 else ""
+    return "data" if not any(n.op == "param" for n in ancestors(node)) else ""
+
+
+def advantage_turned(run: Rehearsing) -> Iterator[Answer]:
+    """The advantage falls with what was earned, and the loss raises the probability of what has a large one."""
+    for _, found in surrogates(run):
+        sign, where = orientation(found.advantage)
+        if sign < 0 and found.sign < 0 and where is not None and not _is_cost(found, where):
+            text = "this is what was expected minus what came: good actions get a negative advantage"
+            yield Answer(where.place or found.place, text, (found.place,))
+            return
+
+
+def minimised(run: Rehearsing) -> Iterator[Answer]:
+    """The loss itself makes what earned most less likely."""
+    for event, found in surrogates(run):
+        sign, where = orientation(found.advantage)
+        if found.advantage.op in ("softmax", "sigmoid", "log_softmax") or any(
+            n.op in REDUCED for n in list(ancestors(found.advantage))[:40]
+        ):
+            continue
+        if found.sign > 0 and sign > 0 and not _is_cost(found, where):
+            text = "the loss grows with the probability of what earned most, and is minimised"
+            yield Answer(found.place, text, (event.place,) if event.place is not None else ())
+            return
+
+
+def _is_cost(found: Surrogate, where: Node | None) -> bool:
+    """True where the text speaks of a cost, of which less is better."""
+    nodes = [n for n in (where, found.advantage) if n is not None and n.place is not None]
+    words = [ast.unparse(n.place[0]) for n in nodes if n.place is not None and isinstance(n.place[0], ast.expr)]
+    names = [n.name for n in list(ancestors(found.advantage))[:80] if n.name]
+    return any(COSTS.search(word) for word in (*words, *names))
+
+
+def entropy_minimised(run: Rehearsing) -> Iterator[Answer]:
+    """The entropy of the policy is added to the loss instead of taken off."""
+    for event, all_terms in losses_of(run):
+        if not any(e is event for e, _ in surrogates(run)):
+            continue
+        for term in all_terms:
+            direct = term.node.op == "entropy" and term.sign > 0
+            if (direct or _plogp(term)) and term.node.place is not None:
+                place = next((n.place for n in reversed(term.path) if n.op in ("add", "sub", "mul", "neg") and n.place),
+                             term.node.place)  # fmt: skip
+                text = "the entropy is part of what is minimised: the policy is made deterministic"
+                yield Answer(place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+def _plogp(term: Term) -> bool:
+    """``-sum p log p`` with a minus too many: what lowers the loss is a lower entropy."""
+    node = term.node
+    if node.op != "mul" or term.sign >= 0 or len(node.inputs) < 2:
+        return False
+    ops = {n.op for i in node.inputs[:2] for n in parts(i)}
+    return bool(ops & {"softmax", "exp"}) and bool(ops & {"log_softmax", "log"})
+
+
+def hanging_advantage(run: Rehearsing) -> Iterator[Answer]:
+    """The advantage hangs on the critic: the policy's loss trains the critic too."""
+    for event, found in surrogates(run):
+        if not found.advantage.grad or found.advantage.op in ("log_softmax", "softmax", "exp"):
+            continue
+        reached = parameters_behind(found.advantage, through_grad=True)
+        held = {id(p) for e in steps(run) for p in e.state.get("held", [])}
+        mine = parameters_behind(found.logp, through_grad=True)
+        if not (reached.keys() & held) or not (reached.keys() - mine.keys()):
+            continue
+        differs = any(n.op in ("sub", "add") for n in list(ancestors(found.advantage))[:12])
+        if differs and log_probability(found.advantage) is None:
+            text = "the advantage is not detached here: the policy's loss trains the value network too"
+            yield Answer(found.place, text, (event.place,) if event.place is not None else ())
+            return
+
+
+# ---------------------------------------------------------------------- old and new policy
+def same_policy(run: Rehearsing) -> Iterator[Answer]:
+    """The ratio of a clipped objective is built from the policy that is trained, again at each of several updates."""
+    told: set[int] = set()
+    for event, _ in losses_of(run):
+        behind = list(ancestors(event.subject, through=lambda n: n.grad))
+        if not any(n.op in ("minimum", "min", "clamp", "clip", "maximum", "max") for n in behind):
+            continue
+        for node in behind:
+            if node.op != "exp" or not node.inputs or not isinstance(node.inputs[0], Node):
+                continue
+            inner = node.inputs[0]
+            if inner.op != "sub" or len(inner.inputs) < 2 or node.place is None or id(node.place[0]) in told:
+                continue
+            new, old = inner.inputs[:2]
+            if not isinstance(new, Node) or not isinstance(old, Node) or not new.grad or old.grad:
+                continue
+            if _now(new, old) and _several(run, event, new):
+                told.add(id(node.place[0]))
+                source = _origin(old)
+                place = node.place if source is None or source is _origin(new) else source.place or node.place
+                text = "both log-probabilities come from the policy as it is now: the ratio is always one"
+                yield Answer(place, text, (node.place,))
+
+
+def _origin(node: Node) -> Node | None:
+    for inner in ancestors(node):
+        if inner.op in ("log_prob", "log_softmax", "cross_entropy"):
+            return inner
+    return None
+
+
+def _now(new: Node, old: Node) -> bool:
+    """True where the old one is the new one, or is computed anew with the same parameters from the same data."""
+    one, other = _origin(new), _origin(old)
+    if one is None or other is None:
+        return False
+    if one is other:
+        return True
+    if [t.node for t in one.turns] != [t.node for t in other.turns]:
+        return False
+    if any(a is not b for a, b in zip(one.turns, other.turns, strict=True)):
+        return False
+    same = parameters_behind(one).keys() == parameters_behind(other).keys()
+    return same and bool(parameters_behind(one)) and not _stored(old, other)
+
+
+def _stored(old: Node, origin: Node) -> bool:
+    """True where the log-probability went through a list, an array or a loader on its way."""
+    return any(n.op in ("setitem", "batch", "element", "stack") for n in ancestors(old, lambda n: n is not origin)
+               if n.serial > origin.serial)  # fmt: skip
+
+
+def _several(run: Rehearsing, event: Event, new: Node) -> bool:
+    """True where several updates are made from the same samples: they come from outside of an inner loop."""
+    loops = [t for t in event.turns if not _single(t.over)]
+    for node in ancestors(new):
+        if node.op in ("sample", "multinomial", "rsample") and event.turns:
+            inside = {id(t.node) for t in node.turns}
+            return any(id(t.node) not in inside for t in loops)
+    return False
+
+
+def _single(over: Value) -> bool:
+    return isinstance(over, Items) and not over.more and len(over.items) == 1

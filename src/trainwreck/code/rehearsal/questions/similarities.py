@@ -1,0 +1,145 @@
+"""Similarities in a loss: their scale before the softmax, and pairs that are masked out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, bounds, trained
+from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.code.rehearsal.questions.views import has_length as _length
+
+HOT, COLD = 2.0, 0.004
+"""Published temperatures lie between 0.01 (the clip of CLIP, arXiv:2103.00020) and 1 (arXiv:2002.05709, table 5)."""
+
+
+def scaled(run: Rehearsing) -> Iterator[Answer]:
+    """Similarities of normalised embeddings that reach the softmax with a factor far outside of what works."""
+    for node in trained(run):
+        if node.op not in ("cross_entropy", "log_softmax", "logsumexp") or not node.inputs:
+            continue
+        if node.op == "cross_entropy" and not _diagonal(node):
+            continue
+        factor, place, at = 1.0, None, node.inputs[0]
+        for _ in range(20):
+            if not isinstance(at, Node):
+                break
+            if at.op in ("mul", "div") and len(at.inputs) > 1:
+                number, rest = _gain(at.inputs[1]), at.inputs[0]
+                if number is None and at.op == "mul":
+                    number, rest = _gain(at.inputs[0]), at.inputs[1]
+                if not number:
+                    break
+                factor = factor / number if at.op == "div" else factor * number
+                place, at = at.place if place is None else place, rest
+            elif at.op in STRUCTURE or at.op in ("masked_fill", "masked_fill_", "T", "t", "add", "sub"):
+                at = at.inputs[0]
+            elif at.op in JOINS:
+                at = next(iter(parts(at.inputs[0])), None) if at.inputs else None
+            else:
+                break
+        if place is None or not isinstance(at, Node) or not _cosine(at):
+            continue
+        if factor <= 1 / HOT or factor >= 1 / COLD:
+            text = f"similarities between -1 and 1 are multiplied by {factor:.3g}: the loss is "
+            yield Answer(place, text + ("nearly flat" if factor < 1 else "a hard maximum"))
+            return
+
+
+def _gain(value: Value) -> float | None:
+    """The number at the start of the training: of a parameter its first value."""
+    plain = number_of(value)
+    if plain is not None or not isinstance(value, Node) or not value.inputs:
+        return plain
+    inner = value.inputs[0]
+    if value.op == "param" or value.op in ("clamp", "float", "mul", "tensor", "abs"):
+        base = _gain(inner)
+        if value.op == "mul" and len(value.inputs) > 1:
+            other = _gain(value.inputs[1])
+            return base * other if base is not None and other is not None else None
+        return base
+    if value.op in ("ones", "ones_like"):
+        return 1.0
+    if value.op in ("exp", "log"):
+        base = _gain(inner)
+        try:
+            return None if base is None else math.exp(base) if value.op == "exp" else math.log(base)
+        except (OverflowError, ValueError):
+            return None
+    return None
+
+
+def _diagonal(node: Node) -> bool:
+    target = node.inputs[1] if len(node.inputs) > 1 else None
+    return isinstance(target, Node) and any(
+        n.op in ("arange", "eye", "roll", "zeros") for n in list(ancestors(target))[:12]
+    )
+
+
+def _cosine(node: Node) -> bool:
+    """True for products of vectors of length one."""
+    if node.op == "cosine_similarity":
+        return True
+    if node.op not in ("matmul", "mm", "einsum", "bmm", "inner"):
+        return False
+    given = [p for i in node.inputs for p in parts(i)]
+    return bool(given) and all(_unit(g) for g in given[:2])
+
+
+def _unit(node: Node) -> bool:
+    for _ in range(8):
+        if node.op in ("normalize",) or (node.op == "div" and len(node.inputs) > 1 and _length(node.inputs[1])):
+            return True
+        if node.op in JOINS and node.inputs:
+            items = list(parts(node.inputs[0]))
+            return bool(items) and all(_unit(i) for i in items)
+        if node.op not in STRUCTURE and node.op not in ("t", "T", "detach"):
+            return False
+        if not node.inputs or not isinstance(node.inputs[0], Node):
+            return False
+        node = node.inputs[0]
+    return False
+
+
+# ---------------------------------------------------------------------- masked pairs
+def masked_to_zero(run: Rehearsing) -> Iterator[Answer]:
+    """The smallest of distances (the hardest negative) where pairs that do not count were set to zero."""
+    for node in trained(run):
+        small = node.op in ("min", "amin") or (node.op == "topk" and node.options.get("largest") is False)
+        if not small or not node.inputs or not isinstance(node.inputs[0], Node) or node.full.startswith("builtins."):
+            continue
+        at: Value = node.inputs[0]
+        for _ in range(4):
+            if isinstance(at, Node) and at.op in STRUCTURE and at.inputs:
+                at = at.inputs[0]
+        if isinstance(at, Node) and (kept := _zeroed(at)) is not None and bounds(kept).low >= 0 and node.place:
+            yield Answer(at.place or node.place, "the pairs that do not count are set to zero here and win the minimum",
+                         (node.place,))  # fmt: skip
+            return
+
+
+def _zeroed(node: Node) -> Node | None:
+    """What is multiplied by a mask, or filled with zero."""
+    inputs = node.inputs
+    if node.op == "mul" and len(inputs) > 1:
+        for mask, kept in ((inputs[0], inputs[1]), (inputs[1], inputs[0])):
+            if isinstance(mask, Node) and isinstance(kept, Node) and kept.grad and not mask.grad and _is_mask(mask):
+                return kept
+    if node.op == "masked_fill" and len(inputs) > 2 and inputs[2] in (0, 0.0) and isinstance(inputs[0], Node):
+        return inputs[0]
+    if node.op == "where" and len(inputs) > 2:
+        for kept, filled in ((inputs[1], inputs[2]), (inputs[2], inputs[1])):
+            zero = filled in (0, 0.0) if isinstance(filled, int | float) else (
+                isinstance(filled, Node) and filled.op in ("zeros_like", "zeros"))  # fmt: skip
+            if isinstance(kept, Node) and kept.grad and zero:
+                return kept
+    return None
+
+
+def _is_mask(node: Node) -> bool:
+    return any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "not", "invert", "and", "logical_not", "eye", "compare")
+               for n in list(ancestors(node))[:10])  # fmt: skip
