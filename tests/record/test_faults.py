@@ -13,11 +13,24 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 INSIDE = Path(__file__).parent.parent.parent / "src/trainwreck/record/inside"
 PROGRAM = Path(__file__).parent / "programs/inject.py"
-MODULES = (
-    *("recorder", "callers", "store", "thinning", "names", "watched", "alarms", "contain", "probe", "health", "wiring"),
-    *("frames", "digest", "variables", "graph", "objective", "readings", "attention", "sampling", "copies", "amp"),
-    *("timing", "trends", "batches", "holdings", "schedules", "policy", "kept"),
-)
+ELSEWHERE = {
+    *(
+        "again",
+        "births",
+        "data",
+        "describe",
+        "events",
+        "fallback",
+        "isolate",
+        "optimizers",
+        "producers",
+        "rows",
+        "sites",
+    ),
+    *("slices", "trace", "crash", "children", "hooks", "__init__"),
+}
+"""What runs in the copy of a failing step, at a crash or before torch: broken in test_capture.py and test_odd.py."""
+MODULES = sorted({path.stem for path in INSIDE.glob("*.py")} - ELSEWHERE)
 
 
 def test_no_fault_of_ours_reaches_the_training(tmp_path: Path) -> None:
@@ -27,4 +40,4 @@ def test_no_fault_of_ours_reaches_the_training(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
     *broken, count = done.stdout.split("\n")[:-1]
     assert not broken
-    assert int(count) > 150
+    assert int(count) > 280
