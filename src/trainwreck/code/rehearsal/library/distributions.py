@@ -76,12 +76,12 @@ def _methods(run: Rehearsing, asked: Asked) -> Value:
 
 
 for _name in _NAMES:
-    method(_name, "log_prob", "entropy", "rsample", "sample", "cdf", "icdf", "perplexity", "enumerate_support")(_methods)
+    method(_name, "log_prob", "entropy", "rsample", "sample", "cdf", "icdf", "perplexity", "enumerate_support")(
+        _methods
+    )
 
 
 @function("torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence")
 def _divergence(run: Rehearsing, asked: Asked) -> Value:
     one, other = asked.get("p", 0), asked.get("q", 1)
-    return run.node(
-        "kl_divergence", (tuple(parameters(one)), tuple(parameters(other))), asked.place, full=asked.full
-    )
+    return run.node("kl_divergence", (tuple(parameters(one)), tuple(parameters(other))), asked.place, full=asked.full)

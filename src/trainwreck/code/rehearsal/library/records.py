@@ -70,9 +70,11 @@ def _sampled(run: Rehearsing, asked: Asked) -> Value:
 @function("random.choice")
 def _chosen(run: Rehearsing, asked: Asked) -> Value:
     given = asked.get("seq", 0)
-    return run.item(given, run.node("index", (), asked.place), asked.place, asked.frame) if isinstance(
-        given, Items | tuple
-    ) and run.list_of(given) else NOTHING
+    return (
+        run.item(given, run.node("index", (), asked.place), asked.place, asked.frame)
+        if isinstance(given, Items | tuple) and run.list_of(given)
+        else NOTHING
+    )
 
 
 @method("module", "get_submodule", "get_parameter")
