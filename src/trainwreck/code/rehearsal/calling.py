@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from trainwreck.code.scopes import FunctionNode, Scope
 if TYPE_CHECKING:
     from trainwreck.code.project import Project
 
+CONSTANTS = {"pi": math.pi, "e": math.e, "inf": math.inf, "tau": math.tau}
 AGAIN = 2
 """How often a function may stand in its own chain of calls."""
 
@@ -392,6 +394,8 @@ class Calling(Expressions):
             case Frame():
                 return base.names.get(name, UNKNOWN)
             case External():
+                if name in CONSTANTS and base.dotted in ("math", "torch", "numpy", "np"):
+                    return CONSTANTS[name]
                 return External(f"{base.dotted}.{name}")
             case Obj() if base.kind == "builtins.super":
                 return self._super_attribute(base, name)

@@ -64,7 +64,7 @@ def _found(node: Node) -> Value:
     if op == "part":
         return taken(node.inputs)
     if op == "element":
-        return _row(first)
+        return first.shapes[0] if isinstance(first, Node) and first.shapes else _row(first)
     if op == "split" and node.full:
         rows = _of(first)
         return Shape((None, *rows.dims[1:]), False, rows.by) if rows.dims and not rows.open else ANY

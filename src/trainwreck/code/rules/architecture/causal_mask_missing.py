@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.tokens import sees_the_future
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses, modules
@@ -74,6 +76,13 @@ class Attention(nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, sees_the_future)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     found = list(_made_and_unused(project))
     yield from found or _none_at_all(project)
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import written
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.masks import turned_round
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -44,6 +46,13 @@ PAD = re.compile(r"(^|[._\[\"'])(pad|padding)(_?(id|idx|index|token|value|symbol
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, turned_round)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("masked_fill", "masked_fill_"):
         mask = call.argument("mask", 0)
         fill = written(call.argument("value", 1) or (call.node.args[-1] if call.node.args else None))

@@ -15,6 +15,8 @@ from trainwreck.code.flow import back
 from trainwreck.code.order import constructors
 from trainwreck.code.project import Project
 from trainwreck.code.rank import rank
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.axes import broadcast
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import dataset_classes, loss_kind, losses, modules
@@ -94,6 +96,13 @@ SHAPING = ("squeeze", "flatten", "view", "reshape", "[:, 0]", "[..., 0]", "ravel
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, broadcast)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for loss in losses(project):
         prediction, target = loss.argument("input", 0), loss.argument("target", 1)

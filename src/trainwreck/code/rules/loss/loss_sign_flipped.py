@@ -16,6 +16,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import names_in, source
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.signs import flipped
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_loss
@@ -151,6 +153,13 @@ KINDS = {
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, flipped)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if ASCENT.search(source(project)):
         return
     told: set[int] = set()

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import bound_to, linear, made, only, option, text_of
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.axes import wrong_axis
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends, ends
@@ -103,6 +105,13 @@ class Pool(torch.nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, wrong_axis)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[tuple[str, int]] = set()
     for item in (*_classifier(project), *_single(project), *_queries(project), *_batch(project)):
         key = (item.where.path or "", item.where.line or 0)

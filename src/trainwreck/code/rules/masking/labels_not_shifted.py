@@ -15,9 +15,12 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
-from trainwreck.code.facts import text_of
+from trainwreck.code.facts import source, text_of
 from trainwreck.code.flow import Step, back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import rehearsals
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.tokens import not_shifted, shifts
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_module, loss_kind, losses
@@ -176,6 +179,14 @@ SHIFTS = re.compile(r"\[[^\]]*(:\s*-1|1\s*:)[^\]]*\]|roll\(|shift")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    reconstructs = NOT_NEXT.search(source(project)) is not None
+    found = [] if reconstructs else list(answers(__name__, project, not_shifted))
+    yield from found
+    if not found and not any(shifts(run) for run in rehearsals(project)):
+        yield from _written(project)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for loss in losses(project):
         target, logits = loss.argument("target", 1), loss.argument("input", 0)

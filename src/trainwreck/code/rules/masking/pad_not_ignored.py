@@ -16,6 +16,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made, text_of
 from trainwreck.code.flow import Step, back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.tokens import padding_counts
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses
@@ -96,6 +98,13 @@ POSITIONS = re.compile(r"view\(-1|reshape\(-1|flatten\(|transpose\(1, 2\)|transp
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(answers(__name__, project, padding_counts))
+    yield from found
+    if not found:
+        yield from _written(project)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for loss in losses(project):
         logits, target = loss.argument("input", 0), loss.argument("target", 1)
         if logits is None or target is None or not loss_kind(project, loss) & {"crossentropy", "nll"}:

@@ -1,0 +1,306 @@
+"""Axes: predictions and targets that broadcast, reductions that run over the batch or over a single element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, core, given, trained, users
+from trainwreck.code.shapes.domain import Shape
+
+ELEMENTWISE = frozenset(["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss"])
+SOFT = frozenset(["softmax", "log_softmax", "softmin", "gumbel_softmax"])
+POINTWISE = frozenset(
+    """log exp clamp clip dropout neg masked_fill float add sub mul div where nan_to_num pow relu gelu tanh sigmoid
+    layer_norm batch_norm silu leaky_relu elu softplus sqrt square abs setitem log1p layernorm prelu""".split()
+)
+"""What leaves the axes where they are."""
+
+
+# ---------------------------------------------------------------------- prediction against target
+def broadcast(run: Rehearsing) -> Iterator[Answer]:
+    """(N, 1) meets (N,)."""
+    for node in trained(run):
+        if node.place is None or len(node.inputs) < 2:
+            continue
+        if node.op in ELEMENTWISE:
+            one, other = given(node, "input", 0), given(node, "target", 1)
+        elif node.op in ("sub", "mul") and node.grad and not node.options.get("inplace"):
+            one, other = node.inputs[0], node.inputs[1]
+        else:
+            continue
+        if not isinstance(one, Node) or not isinstance(other, Node) or not _crossed(one.shape, other.shape):
+            continue
+        if node.op in ("sub", "mul") and not _of_samples(run, node, one, other):
+            continue
+        text = f"shapes {one.shape} and {other.shape}: each prediction meets the targets of all samples"
+        yield Answer(_where(run, node, one, other), text, (node.place,))
+
+
+def _crossed(one: Shape, other: Shape) -> bool:
+    if one.open or other.open or {len(one.dims), len(other.dims)} != {1, 2}:
+        return False
+    long, short = (one, other) if len(one.dims) == 2 else (other, one)
+    sizes = (long.dims[0], short.dims[0])
+    return long.dims[1] == 1 and 1 not in sizes and (None in sizes or sizes[0] == sizes[1])
+
+
+def _of_samples(run: Rehearsing, node: Node, one: Node, other: Node) -> bool:
+    """True for an operation written by hand that is meant sample by sample: no axis was added for it."""
+    for side in (one, other):
+        if side.op in ("unsqueeze", "getitem", "expand", "outer", "param", "buffer") and len(side.shape.dims) == 2:
+            return False
+        if not (batch_first(side) or side.shape.dims[0] is not None):
+            return False
+        if side.op == "param":
+            return False
+    if node.op == "sub":
+        after = users(run).get(id(node), ())
+        return one.grad != other.grad and any(
+            u.op in ("square", "abs", "mul", "huber") or (u.op == "pow" and u.inputs[1:2] == (2,)) for u in after
+        )
+    return _reduced_whole(run, node)
+
+
+def _reduced_whole(run: Rehearsing, node: Node) -> bool:
+    """True where the mean or sum of everything follows."""
+    for user in users(run).get(id(node), ()):
+        if user.op in ("mean", "sum") and not user.shape.open and not user.shape.dims:
+            return True
+        if user.op in ("neg", "mul", "minimum", "min", "sub", "add") and _reduced_whole(run, user):
+            return True
+    return False
+
+
+def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
+    """The line that gives one of the two sides its shape."""
+    assert node.place is not None
+    changed = [c for c in (_changer(one), _changer(other)) if c is not None]
+    if len(changed) == 1 and changed[0].place is not None:
+        return changed[0].place
+    if changed:
+        return node.place
+    long, short = (one, other) if len(one.shape.dims) == 2 else (other, one)
+    for found in core(short):
+        if found.op == "batch" and found.inputs and isinstance(found.inputs[0], Node):
+            example = found.inputs[0]
+            if example.place is not None and example.place[1].name == "__getitem__":
+                return example.place
+    for found in core(long):
+        if found.op in RAW and found.place is not None and found.place[1].owner is not None:
+            scope = found.place[1]
+            value = next((v for v in scope.returns if v is not None), None)
+            return (value, scope) if value is not None else found.place
+    return node.place
+
+
+def _changer(side: Node) -> Node | None:
+    """The operation nearest to the loss that gave the value another number of axes."""
+    at = side
+    for _ in range(20):
+        if at.op == "batch" or not at.inputs or not isinstance(at.inputs[0], Node):
+            return None
+        inner = at.inputs[0]
+        if at.op in ("squeeze", "unsqueeze", "view", "reshape", "flatten", "getitem", "ravel") and (
+            not inner.shape.open and len(inner.shape.dims) != len(at.shape.dims)
+        ):
+            return at
+        if at.op not in STRUCTURE and at.op not in ("softplus", "sigmoid", "exp", "relu", "mul", "add"):
+            return None
+        at = inner
+    return None
+
+
+def batch_first(value: Value, depth: int = 0) -> bool:
+    """True where the first axis of the value is sure to be that of the samples of a batch."""
+    if not isinstance(value, Node) or depth > 60:
+        return False
+    inputs = value.inputs
+    first = inputs[0] if inputs else None
+    if value.op == "batch":
+        return bool(value.shape.dims) and not value.shape.open
+    if value.op == "getitem" and len(inputs) > 1:
+        index = inputs[1][0] if isinstance(inputs[1], tuple) and inputs[1] else inputs[1]
+        if isinstance(index, Node):
+            return len(index.shape.dims) == 1 and not index.shape.open and index.op not in ("arange",)
+        whole = isinstance(index, Obj) and index.args[:2] == (None, None)
+        return (whole or index is Ellipsis) and batch_first(first, depth + 1)
+    if value.op in ("transpose", "swapaxes", "permute", "movedim"):
+        order = inputs[1] if len(inputs) > 1 and isinstance(inputs[1], tuple) else inputs[1:]
+        kept = order[:1] == (0,) if value.op == "permute" else 0 not in order and -len(value.shape.dims) not in order
+        return kept and batch_first(first, depth + 1)
+    if value.op in ("view", "reshape"):
+        size = inputs[1][0] if len(inputs) > 1 and isinstance(inputs[1], tuple) else (*inputs, None)[1]
+        of_batch = isinstance(size, Node) and size.op == "size" and size.inputs[1:2] == (0,)
+        return (of_batch or size == -1) and batch_first(first, depth + 1)
+    if value.op in ("sum", "mean", "amax", "max", "min", "norm", "squeeze", "logsumexp", "unsqueeze", "argmax", "std"):
+        return along(value) not in (0, None) and batch_first(first, depth + 1)
+    if value.op in RAW or value.op in POINTWISE or value.op in ("flatten", "embedding", "part", "relu6", "identity"):
+        sides = [i for i in inputs[:2] if isinstance(i, Node) and i.op not in ("param", "buffer") and i.shape.dims]
+        return bool(sides) and any(batch_first(s, depth + 1) for s in sides)
+    if value.op in ("clone", "contiguous", "to", "cuda", "detach", "double", "half", "type", "long", "normalize"):
+        return batch_first(first, depth + 1)
+    if value.op in SOFT or value.op.endswith(("pool1d", "pool2d", "norm")):
+        return batch_first(first, depth + 1)
+    return False
+
+
+def along(node: Node) -> Value:
+    """The axis that a reduction, a softmax or a normalisation runs over; None where none is given."""
+    for name in ("dim", "axis"):
+        if name in node.options:
+            return node.options[name]
+    if node.owner is not None and node.owner.kind.startswith("torch.nn."):
+        return node.owner.get("dim", 0)
+    rest = node.inputs[1 : len(node.inputs) - sum(k != "inplace" for k in node.options)]
+    place = 1 if node.op in ("norm", "normalize") else 0
+    return rest[place] if len(rest) > place else None
+
+
+def _axis(shape: Shape, dim: Value) -> int | None:
+    """The axis counted from the left; None where that can't be told."""
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        return None
+    if dim >= 0:
+        return dim
+    return len(shape.dims) + dim if not shape.open and len(shape.dims) + dim >= 0 else None
+
+
+# ---------------------------------------------------------------------- reductions
+def wrong_axis(run: Rehearsing) -> Iterator[Answer]:
+    for node in trained(run):
+        if node.place is None or not node.inputs or not isinstance(node.inputs[0], Node):
+            continue
+        if node.op in SOFT:
+            text = _softmax(run, node)
+        elif node.op == "normalize":
+            text = _normalised(run, node)
+        elif node.op in ("mean", "sum", "amax", "max"):
+            text = _pooled(run, node)
+        else:
+            continue
+        if text:
+            yield Answer(node.place, text)
+
+
+def _softmax(run: Rehearsing, node: Node) -> str:
+    scores = node.inputs[0]
+    shape, dim = scores.shape, along(node)
+    if not isinstance(dim, int):
+        return ""
+    if shape.dim(dim) == 1 and node.op != "log_softmax":
+        return "this axis has one element: every weight of this softmax is 1"
+    at = _axis(shape, dim)
+    if at is None:
+        return ""
+    count = len(shape.dims)
+    wide = not shape.open and count >= 2 and not (count == 2 and shape.dims[1] == 1)
+    if at == 0 and wide and batch_first(scores) and all(n.op in RAW for n in core(_unscaled(scores))):
+        return "the softmax runs over axis 0, the samples of the batch"
+    return _used_otherwise(run, node, at, count if not shape.open else None)
+
+
+def _unscaled(node: Node) -> Node:
+    for _ in range(10):
+        if node.op in ("div", "mul", "add", "sub", "masked_fill", "clamp", "where") and node.inputs:
+            tensors = [i for i in node.inputs[:2] if isinstance(i, Node) and i.grad]
+            if len(tensors) != 1:
+                return node
+            node = tensors[0]
+        else:
+            return node
+    return node
+
+
+def _used_otherwise(run: Rehearsing, node: Node, at: int, count: int | None) -> str:
+    """Words where what follows takes another axis than the softmax for the classes or the weighted elements."""
+    queue = [(node, at)]
+    for _ in range(60):
+        if not queue:
+            return ""
+        value, axis = queue.pop(0)
+        for user in users(run).get(id(value), ()):
+            if user.op == "nll_loss" and user.inputs[0] is value and axis != 1 and (count or 0) >= 2:
+                return f"the loss takes the classes from axis 1, and the softmax runs over axis {axis}"
+            if user.op == "gather" and user.inputs[0] is value:
+                picked = _axis(value.shape, user.options.get("dim", user.inputs[1] if len(user.inputs) > 1 else None))
+                if picked is not None and picked != axis:
+                    return f"one class is picked along axis {picked}, and the softmax runs over axis {axis}"
+            if user.op == "matmul" and user.inputs[0] is value and axis != (count or axis + 1) - 1 and _attention(node):
+                return "the weights are normalised over the queries, not over the keys that they are summed over"
+            if user.op == "einsum" and (text := _contracted(user, value, axis)):
+                return text
+            if user.op == "mul" and (text := _weighted(run, user, axis)):
+                return text
+            if user.op in ("log", "dropout", "clamp", "float", "add", "neg", "to", "masked_fill", "contiguous"):
+                queue.append((user, axis))
+            if user.op == "unsqueeze" and user.inputs[1:2] == (-1,):
+                queue.append((user, axis))
+    return ""
+
+
+def _attention(node: Node) -> bool:
+    return any(n.op in ("matmul", "einsum", "bmm", "baddbmm") for n in core(_unscaled(node.inputs[0])))
+
+
+def _contracted(user: Node, value: Node, axis: int) -> str:
+    text = user.inputs[0]
+    if not isinstance(text, str) or "->" not in text or "..." in text or len(user.inputs) != 3:
+        return ""
+    left, _, right = text.replace(" ", "").partition("->")
+    operands = left.split(",")
+    place = next((n for n, item in enumerate(user.inputs[1:]) if item is value), None)
+    if place is None or len(operands) != 2 or axis >= len(operands[place]):
+        return ""
+    letters = operands[place]
+    summed = [c for c in letters if c not in right and c in operands[1 - place]]
+    if len(summed) == 1 and letters[axis] != summed[0]:
+        return "the weights are normalised over another axis than the one that they are summed over"
+    return ""
+
+
+def _weighted(run: Rehearsing, product: Node, axis: int) -> str:
+    """``(weights * values).sum(dim)`` with another axis."""
+    for user in users(run).get(id(product), ()):
+        if user.op == "sum" and user.inputs and user.inputs[0] is product:
+            dim = _axis(product.shape, along(user))
+            if dim is not None and dim != axis and dim != 0:
+                return f"the weighted sum runs over axis {dim}, and the softmax over axis {axis}"
+    return ""
+
+
+def _normalised(run: Rehearsing, node: Node) -> str:
+    """Embeddings scaled to unit length over the batch, before similarities of samples."""
+    shape, dim = node.inputs[0].shape, along(node)
+    if dim != 0 or shape.open or len(shape.dims) != 2 or not batch_first(node.inputs[0]):
+        return ""
+    for user in users(run).get(id(node), ()):
+        if user.op in ("matmul", "cosine_similarity") and user.inputs[0] is node:
+            return "each feature is scaled over the samples of the batch, not each sample"
+    return ""
+
+
+def _pooled(run: Rehearsing, node: Node) -> str:
+    """The samples of the batch are averaged before the next layer, or summed where the features should be."""
+    inner, dim = node.inputs[0], along(node)
+    shape = inner.shape
+    at = _axis(shape, dim)
+    if at != 0 or shape.open or len(shape.dims) < 2 or not node.grad or not batch_first(inner):
+        return ""
+    if node.options.get("keepdim") is True:
+        return ""
+    for user in _next(run, node):
+        if user.op in RAW and user.inputs and len(shape.dims) >= 3:
+            return "the samples of the batch are pooled into one before the next layer"
+        if user.op == "mean" and node.op == "sum" and user.inputs and along(user) is None and len(shape.dims) == 2:
+            return "the sum runs over the samples and the mean over the features: it belongs the other way round"
+    return ""
+
+
+def _next(run: Rehearsing, node: Node) -> Iterator[Node]:
+    for user in users(run).get(id(node), ()):
+        yield user
+        if user.op in ("relu", "gelu", "dropout", "layer_norm", "neg", "mul", "tanh", "part"):
+            yield from users(run).get(id(user), ())

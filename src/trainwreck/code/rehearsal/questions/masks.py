@@ -1,0 +1,206 @@
+"""Masks of attention: what they hide, by what they are made of and how they are applied."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained, users
+from trainwreck.code.rehearsal.questions.tokens import trail
+
+LOW = -1e3
+"""A fill below it takes an element out of a softmax: exp(-1000) is 0 in float32."""
+FLIPS = frozenset(["invert", "not", "logical_not", "bitwise_not"])
+PADDING_WORDS = ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask")
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A softmax's scores of which some are hidden: ``mask`` is true on those that are, or false on them."""
+
+    at: Node
+    mask: Node
+    true: bool
+    fill: float
+
+
+def hidings(run: Rehearsing) -> list[Hidden]:
+    """Every fill of scores on the way of a backward."""
+    if "hidings" not in run.memo:
+        run.memo["hidings"] = [h for node in trained(run) for h in _hiding(run, node)]
+    found: list[Hidden] = run.memo["hidings"]
+    return found
+
+
+def _hiding(run: Rehearsing, node: Node) -> Iterator[Hidden]:
+    inputs = node.inputs
+    if node.op in ("masked_fill", "where") and len(inputs) >= 3:
+        if node.op == "masked_fill":
+            mask, fill, true = inputs[1], _number(inputs[2]), True
+        else:
+            low, other = _number(inputs[1]), _number(inputs[2])
+            mask, fill, true = inputs[0], low if low is not None else other, low is not None
+        if fill is not None and fill <= LOW and isinstance(mask, Node) and _softened(run, node):
+            yield Hidden(node, mask, true, fill)
+    elif node.op == "setitem" and len(inputs) >= 3:
+        fill = _number(inputs[1])
+        if fill is not None and fill <= LOW and isinstance(inputs[2], Node) and _softened(run, node):
+            yield Hidden(node, inputs[2], True, fill)
+    elif node.op == "add" and len(inputs) == 2:
+        for side in inputs:
+            inner = _additive(side)
+            if inner is not None and _softened(run, node):
+                yield Hidden(node, inner[0], inner[1], inner[2])
+
+
+def _additive(value: Value) -> tuple[Node, bool, float] | None:
+    """A mask of numbers that is added: made by ``masked_fill(mask, -inf)``, or ``triu(full(-inf))``."""
+    if not isinstance(value, Node) or value.grad:
+        return None
+    for node in ancestors(value, through=lambda n: n.op in STRUCTURE or n.op in ("buffer", "either")):
+        if node.op == "masked_fill" and len(node.inputs) >= 3 and isinstance(node.inputs[1], Node):
+            fill = _number(node.inputs[2])
+            if fill is not None and fill <= LOW:
+                return node.inputs[1], True, fill
+        if node.op in ("triu", "tril") and node.inputs and isinstance(node.inputs[0], Node):
+            full = node.inputs[0]
+            fill = _number(full.inputs[1]) if full.op == "full" and len(full.inputs) > 1 else None
+            if fill is not None and fill <= LOW:
+                return node, True, fill
+    return None
+
+
+def _number(value: Value) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(value, Node) and value.op == "attribute" and value.name == "min":
+        return -3e38  # torch.finfo(dtype).min
+    if isinstance(value, Node) and value.op in ("tensor", "full_like") and value.inputs:
+        inner = value.inputs[-1] if value.op == "full_like" else value.inputs[0]
+        return float(inner) if isinstance(inner, int | float) and not isinstance(inner, bool) else None
+    return None
+
+
+def _softened(run: Rehearsing, node: Node) -> bool:
+    """True where a softmax follows."""
+    at = [node]
+    for _ in range(30):
+        if not at:
+            return False
+        value = at.pop()
+        for user in users(run).get(id(value), ()):
+            if user.op in ("softmax", "log_softmax"):
+                return True
+            if user.op in STRUCTURE or user.op in ("add", "sub", "mul", "div", "masked_fill", "where", "either"):
+                at.append(user)
+    return False
+
+
+def triangle(mask: Value, depth: int = 0) -> tuple[str, int, bool] | None:
+    """(``tril`` or ``triu``, the diagonal, whether it is negated) of a mask; None where it is none."""
+    if not isinstance(mask, Node) or depth > 20:
+        return None
+    if mask.op in ("tril", "triu"):
+        made = mask.inputs[0] if mask.inputs else None
+        if isinstance(made, Node) and made.op not in ("ones", "ones_like", "full", "new_ones"):
+            return None
+        rest = mask.inputs[1 : len(mask.inputs) - len(mask.options)]
+        diagonal = mask.options.get("diagonal", rest[0] if rest else 0)
+        return (mask.op, diagonal, False) if isinstance(diagonal, int) else None
+    inner = mask.inputs[0] if mask.inputs else None
+    if mask.op in FLIPS or (mask.op == "eq" and mask.inputs[1:2] in ((0,), (False,))):
+        found = triangle(inner, depth + 1)
+        return (found[0], found[1], not found[2]) if found is not None else None
+    if mask.op == "sub" and len(mask.inputs) == 2 and mask.inputs[0] == 1:
+        found = triangle(mask.inputs[1], depth + 1)
+        return (found[0], found[1], not found[2]) if found is not None else None
+    whole = mask.op == "ne" and mask.inputs[1:2] == (0,)
+    if mask.op in STRUCTURE or mask.op in ("buffer", "bool", "eq") or whole:
+        return None if mask.op == "eq" and mask.inputs[1:2] != (1,) else triangle(inner, depth + 1)
+    return None
+
+
+def empty_rows(run: Rehearsing) -> Iterator[Answer]:
+    """A triangle that hides all of the first or last row of an attention."""
+    for hidden in hidings(run):
+        found = triangle(hidden.mask)
+        if found is None or hidden.fill > -math.inf or hidden.at.place is None:
+            continue
+        kind, diagonal, negated = found
+        upper = (kind == "triu") != negated
+        # the hidden ones start at this diagonal (upper), or end at it (lower)
+        edge = diagonal if not negated else diagonal + (1 if kind == "tril" else -1)
+        if hidden.true and upper and edge <= 0:
+            place = hidden.mask.place or hidden.at.place
+            yield Answer(place, "the mask takes the diagonal too: the first row has nothing left for the softmax")
+        elif not hidden.true and not upper and edge < 0:
+            place = hidden.mask.place or hidden.at.place
+            yield Answer(place, "the mask leaves the diagonal out: the first row has nothing left for the softmax")
+
+
+def turned_round(run: Rehearsing) -> Iterator[Answer]:
+    """A mask that hides the past and keeps the future, or the tokens and keeps the padding."""
+    for hidden in hidings(run):
+        if hidden.at.place is None:
+            continue
+        found = triangle(hidden.mask)
+        if found is not None:
+            kind, diagonal, negated = found
+            upper = (kind == "triu") != negated
+            if upper is not hidden.true and abs(diagonal) <= 1:
+                yield Answer(hidden.at.place, "the past is hidden here, and the future is kept")
+            continue
+        marks = padding(hidden.mask)
+        if marks is not None and marks is not hidden.true:
+            yield Answer(hidden.at.place, "the tokens are hidden here, and the padding is kept")
+    for node in trained(run):
+        for word in PADDING_WORDS:
+            if word in node.options and padding(node.options[word]) is False and node.place is not None:
+                yield Answer(node.place, f"{word} hides what is True, and the tokens are True here")
+
+
+def padding(mask: Value, depth: int = 0) -> bool | None:
+    """True if the mask is true on padding, False if it is true on tokens, None where it can't be told."""
+    if not isinstance(mask, Node) or depth > 20:
+        return None
+    inner = mask.inputs[0] if mask.inputs else None
+    if mask.op in ("eq", "ne") and len(mask.inputs) == 2:
+        other = mask.inputs[1]
+        if isinstance(other, int | float) and not isinstance(other, bool):
+            found = padding(inner, depth + 1)
+            if found is not None and other in (0, 1):
+                return found if (mask.op == "eq") == (other == 1) else not found
+        if isinstance(other, int) and not isinstance(other, bool) and other == 0 and _tokens(inner):
+            return mask.op == "eq"
+        return None
+    if mask.op in ("lt", "le", "gt", "ge") and len(mask.inputs) == 2:
+        first, second = (_counts(i) for i in mask.inputs)
+        if first == second:
+            return None
+        beyond = mask.op in ("gt", "ge")
+        return beyond if first else not beyond
+    if mask.op in FLIPS or (mask.op == "sub" and len(mask.inputs) == 2 and mask.inputs[0] == 1):
+        found = padding(mask.inputs[-1], depth + 1)
+        return None if found is None else not found
+    if mask.op in STRUCTURE or mask.op in ("buffer", "bool", "float", "batch"):
+        return padding(inner, depth + 1)
+    return None
+
+
+def _tokens(value: Value) -> bool:
+    """True for whole numbers that come from the data."""
+    found = trail(value)
+    return found is not None and any(n.op in ("batch", "pad_sequence") for n in ancestors(value))
+
+
+def _counts(value: Value) -> bool:
+    """True for positions 0, 1, 2, ..."""
+    for node in ancestors(value, through=lambda n: n.op in STRUCTURE or n.op == "either"):
+        if node.op == "arange":
+            return True
+    return False

@@ -1,0 +1,241 @@
+"""Which way each term of an objective is pushed: the sign with which it enters what runs backward."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, behind, bounds, core, learns, users
+from trainwreck.code.rehearsal.rehearsing import is_optimizer
+
+ERRORS = frozenset(
+    """cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss smooth_l1_loss
+    huber_loss gaussian_nll_loss poisson_nll_loss ctc_loss""".split()
+)
+LOG_LIKELIHOODS = frozenset(["log_softmax", "logsigmoid", "log_prob"])
+PASSES = frozenset(["mean", "sum", "scale", "amax"]) | STRUCTURE
+NEGATIVE = re.compile(r"neg|diff|other|wrong", re.IGNORECASE)
+POSITIVE = re.compile(r"pos|same|match", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A summand of an objective: ``sign`` +1 if it is minimised, -1 if maximised, 0 where that depends on data."""
+
+    node: Node
+    sign: int
+    place: Place | None
+    """Where the sign was given: the last minus on the way, else None."""
+    factors: tuple[Value, ...] = ()
+    """What it is multiplied with and is no constant."""
+
+
+def terms(value: Value) -> list[Term]:
+    """The summands of an objective."""
+    found: list[Term] = []
+    _split(value, 1, None, (), found, 0)
+    return found
+
+
+def _split(
+    value: Value, sign: int, place: Place | None, factors: tuple[Value, ...], found: list[Term], depth: int
+) -> None:
+    if not isinstance(value, Node) or depth > 60 or len(found) > 60:
+        return
+    inputs = value.inputs
+    if value.op == "neg":
+        _split(inputs[0], -sign, value.place, factors, found, depth + 1)
+    elif value.op == "add":
+        for item in inputs[:2]:
+            _split(item, sign, place, factors, found, depth + 1)
+    elif value.op == "sub" and len(inputs) > 1:
+        _split(inputs[0], sign, place, factors, found, depth + 1)
+        _split(inputs[1], -sign, value.place, factors, found, depth + 1)
+    elif value.op in ("mul", "div") and len(inputs) > 1:
+        _product(value, sign, place, factors, found, depth)
+    elif value.op == "either" or value.op in PASSES or value.op in ("stack", "cat"):
+        inner = behind(value) if value.op not in ("mean", "sum", "scale", "amax") else [inputs[0]]
+        for item in inner or []:
+            for one in item.items if isinstance(item, Items) else item if isinstance(item, tuple) else [item]:
+                _split(one, sign, place, factors, found, depth + 1)
+    else:
+        found.append(Term(value, sign, place, factors))
+
+
+def _product(
+    value: Node, sign: int, place: Place | None, factors: tuple[Value, ...], found: list[Term], depth: int
+) -> None:
+    one, other = value.inputs[:2]
+    if value.op == "div":
+        low = bounds(other)
+        turned = sign if low.low >= 0 else -sign if low.high <= 0 else sign
+        _split(one, turned, place, factors, found, depth + 1)
+        return
+    for factor, rest in ((one, other), (other, one)):
+        if isinstance(factor, int | float):
+            turned = sign if factor > 0 else -sign
+            _split(rest, turned, value.place if factor < 0 else place, factors, found, depth + 1)
+            return
+    weights = [s for s in (one, other) if isinstance(s, Node) and not s.grad]
+    if len(weights) == 1:
+        weight = weights[0]
+        rest = other if weight is one else one
+        interval = bounds(weight)
+        turned = -sign if interval.high <= 0 else sign
+        _split(rest, turned, place, (*factors, weight), found, depth + 1)
+        return
+    found.append(Term(value, sign, place, factors))
+
+
+def flipped(run: Rehearsing) -> Iterator[Answer]:
+    """Errors, divergences and likelihoods that are pushed the wrong way."""
+    if len([o for o in run.objects if is_optimizer(o)]) > 1 or _ascends(run):
+        return
+    for event in backwards(run):
+        found = [t for t in terms(event.subject) if t.node.grad]
+        if not found or event.place is None:
+            continue
+        answer = (
+            _errors(found, event.place)
+            or _likelihood(run, found, event.place)
+            or _gaussian(found, event.place)
+            or _triplet(run, event.subject, event.place)
+        )
+        if answer is not None:
+            yield answer
+
+
+def _ascends(run: Rehearsing) -> bool:
+    """True where an optimizer maximises, or only an input is optimised (an attack, a visualisation)."""
+    for optimizer in [o for o in run.objects if is_optimizer(o)]:
+        if optimizer.get("maximize") not in (None, False):
+            return True
+        params, whole = run.optimized(optimizer)
+        if whole and params and all(p.owner is None and not p.name for p in params):
+            return True
+    return False
+
+
+def _errors(found: list[Term], backward: Place) -> Answer | None:
+    """The negative of an error is all that is minimised."""
+    errors = [t for t in found if t.node.op in ERRORS or _by_hand(t.node)]
+    wrong = [t for t in errors if t.sign < 0 and not t.factors]
+    if not wrong or len(wrong) < len(errors) or any(t.node.op not in ERRORS and not _by_hand(t.node) for t in found):
+        return None
+    return Answer(wrong[0].place or backward, "the negative of the error is minimised", (backward,))
+
+
+def _by_hand(node: Node) -> bool:
+    """A square or absolute value of the difference of an output and data."""
+    square = node.op in ("square", "abs") or (node.op == "pow" and node.inputs[1:2] == (2,))
+    if not square or not node.inputs or not isinstance(node.inputs[0], Node):
+        return False
+    inner = node.inputs[0]
+    if inner.op != "sub" or len(inner.inputs) < 2:
+        return False
+    one, other = inner.inputs[:2]
+    return isinstance(one, Node) and isinstance(other, Node) and one.grad != other.grad and _data(one) != _data(other)
+
+
+def _data(value: Node) -> bool:
+    return not learns(value)
+
+
+def _likelihood(run: Rehearsing, found: list[Term], backward: Place) -> Answer | None:
+    """Log-probabilities of what was seen are minimised."""
+    likely = [t for t in found if t.node.op in LOG_LIKELIHOODS]
+    for term in likely:
+        if term.sign < 0 or len(likely) != len(found) or not all(bounds(f).low >= 0 for f in term.factors):
+            continue
+        if term.node.op == "log_prob" and term.factors:
+            continue
+        text = "the likelihood of the data is minimised: the minus is missing"
+        return Answer(_sum_place(run, term, backward), text, (backward,))
+    return None
+
+
+def _sum_place(run: Rehearsing, term: Term, backward: Place) -> Place:
+    """The statement in which the log-probabilities become a number."""
+    at = term.node
+    for _ in range(20):
+        after = [u for u in users(run).get(id(at), ()) if u.grad]
+        at = next((u for u in after if not u.shape.dims and not u.shape.open), after[0] if after else at)
+        if at.op in ("mean", "sum") and at.place is not None and not at.shape.dims:
+            return at.place
+        if not after:
+            break
+    return term.place or backward
+
+
+def _gaussian(found: list[Term], backward: Place) -> Answer | None:
+    """``exp(v)`` and ``v`` of one log-variance: the divergence from a standard normal grows with ``exp(v) - v``."""
+    by_core: dict[int, list[tuple[Term, str]]] = {}
+    for term in found:
+        node = term.node
+        if node.op == "exp" and node.inputs:
+            for inner in core(node.inputs[0]):
+                by_core.setdefault(id(inner), []).append((term, "exp"))
+        for inner in core(node):
+            by_core.setdefault(id(inner), []).append((term, "plain"))
+    for pairs in by_core.values():
+        grown = [t for t, kind in pairs if kind == "exp" and not t.factors]
+        plain = [t for t, kind in pairs if kind == "plain" and t.node.op != "exp" and not t.factors]
+        if grown and plain and all(t.sign < 0 for t in grown) and all(t.sign > 0 for t in plain):
+            mean = [t for t in found if t.node.op in ("pow", "square") and t.sign < 0]
+            if mean:
+                place = grown[0].place or backward
+                return Answer(place, "the divergence from the prior is maximised", (backward,))
+    return None
+
+
+def _triplet(run: Rehearsing, loss: Value, backward: Place) -> Answer | None:
+    """``relu(d(a, n) - d(a, p) + margin)``, told by the names of what is compared."""
+    for node in ancestors(loss):
+        if node.op not in ("relu", "clamp", "clamp_min", "softplus", "maximum") or not node.inputs or not node.grad:
+            continue
+        parts_ = terms(node.inputs[0])
+        signs: dict[str, int] = {}
+        for term in parts_:
+            kind = _distance(term.node)
+            side = _side(run, term.node)
+            if kind and side and not term.factors:
+                signs[side] = term.sign * kind
+        if signs == {"positive": -1, "negative": 1} and node.place is not None:
+            inner = node.inputs[0]
+            place = inner.place if isinstance(inner, Node) and inner.place is not None else node.place
+            return Answer(place, "the pair that belongs together is pushed apart", (backward,))
+    return None
+
+
+def _distance(node: Node) -> int:
+    """+1 for a distance, -1 for a similarity, 0 for neither."""
+    if node.op in ("pairwise_distance", "norm", "cdist", "sqrt", "square", "pow", "abs", "vector_norm", "dist"):
+        return 1
+    if node.op in ("cosine_similarity", "matmul", "mul", "einsum"):
+        return -1
+    return 0
+
+
+def _side(run: Rehearsing, node: Node) -> str:
+    """Which pair is compared, by the names in the expression."""
+    if node.place is None:
+        return ""
+    text = _written(run, node)
+    positive, negative = bool(POSITIVE.search(text)), bool(NEGATIVE.search(text))
+    return "" if positive == negative else "positive" if positive else "negative"
+
+
+def _written(run: Rehearsing, node: Node) -> str:
+    """The names that the expression of a value is made of, and of the values under it."""
+    found = []
+    for inner in (node, *[i for i in node.inputs[:2] if isinstance(i, Node)]):
+        if inner.place is not None:
+            names = [n.id for n in ast.walk(inner.place[0]) if isinstance(n, ast.Name)]
+            found += [n for n in names if n not in ("F", "torch")]
+    return " ".join(found)

@@ -1,0 +1,361 @@
+"""Token models: which position of the targets meets which position of the inputs, and padding in the loss."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import given, loss_place, losses
+from trainwreck.code.rehearsal.reshaping import MASKS
+
+MOVES = frozenset(
+    """view reshape flatten contiguous to long cuda cpu clone detach transpose permute t T ravel int unsqueeze squeeze
+    tensor as_tensor from_numpy astype batch buffer pin_memory type float identity rearrange data""".split()
+)
+"""What leaves each token at its position."""
+RECURRENT = frozenset(["lstm", "gru", "rnn"])
+TRIANGLES = frozenset(["tril", "triu", "generate_square_subsequent_mask"])
+STACKS = frozenset(["transformerencoder", "transformerencoderlayer", "transformerdecoder", "transformerdecoderlayer"])
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """Where tokens come from: the values at the root, the position of the first, and what else it depends on."""
+
+    root: Node
+    start: int
+    symbols: tuple[tuple[object, int], ...]
+    cut: Node | None
+    """The slice nearest to the use."""
+
+
+def trail(value: Value) -> Trail | None:
+    """None where the way can't be followed."""
+    start = 0
+    symbols: Counter[object] = Counter()
+    cut: Node | None = None
+    at = value
+    for _ in range(80):
+        if isinstance(at, Node) and at.op == "either":
+            known = [c for c in candidates(at) if c is not None]
+            if len(known) == 1:
+                at = known[0]
+                continue
+        if not isinstance(at, Node):
+            return None
+        if at.op == "getitem" and len(at.inputs) > 1:
+            index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
+            if any(isinstance(i, Obj) and i.args[:2] != (None, None) for i in index):
+                cut = cut or at
+            for part in index:
+                moved = _start(part)
+                if moved is None:
+                    return None
+                start += moved[0]
+                symbols.update(moved[1])
+            at = at.inputs[0]
+        elif at.op == "roll" and len(at.inputs) > 1 and isinstance(at.inputs[1], int):
+            start -= at.inputs[1]
+            cut = cut or at
+            at = at.inputs[0]
+        elif at.op in ("masked_fill", "setitem") and at.inputs:
+            at = at.inputs[0]
+        elif at.op == "element" and at.inputs and isinstance(at.inputs[0], Node):
+            symbols["row"] += 1
+            at = at.inputs[0]
+        elif at.op in ("cat", "concat") and (joined := _behind_start(at)) is not None:
+            start -= 1
+            cut = cut or at
+            at = joined
+        elif at.op in ("stack", "cat") and (first := _first(at)) is not None:
+            at = first
+        elif at.op in MOVES and at.inputs and isinstance(at.inputs[0], Node):
+            at = at.inputs[0]
+        else:
+            return Trail(at, start, tuple(sorted(symbols.items(), key=repr)), cut)
+    return None
+
+
+def _first(node: Node) -> Node | None:
+    held = node.inputs[0] if node.inputs else None
+    items = list(held) if isinstance(held, tuple) else held.items if isinstance(held, Items) else []
+    return items[0] if items and isinstance(items[0], Node) else None
+
+
+def _behind_start(node: Node) -> Node | None:
+    """What a token for the start is put before: all positions move back by one."""
+    held = node.inputs[0] if node.inputs else None
+    items = list(held) if isinstance(held, tuple) else held.items if isinstance(held, Items) else []
+    if len(items) != 2 or not all(isinstance(i, Node) for i in items) or getattr(held, "more", False):
+        return None
+    return items[1] if items[0].op in ("full", "zeros", "full_like", "zeros_like", "new_full", "new_zeros") else None
+
+
+def _start(part: Value) -> tuple[int, list[object]] | None:
+    """Where a slice starts: a number and symbols; None where it can't be told."""
+    if part is None or part is Ellipsis:
+        return 0, []
+    if isinstance(part, Obj):
+        begin, _, step = (*part.args, None, None, None)[:3]
+        if step not in (None, 1):
+            return None
+        if begin is None:
+            return 0, []
+        if isinstance(begin, int):
+            return (begin, []) if begin >= 0 else None
+        return _sum(begin) if isinstance(begin, Node) else None
+    if isinstance(part, Node):
+        return 0, [("row", _key(part))]
+    return (0, [("row", part)]) if isinstance(part, int | str) else None
+
+
+def _sum(value: Node) -> tuple[int, list[object]]:
+    """``i + 1`` as (1, [i])."""
+    if value.op in ("add", "sub") and len(value.inputs) == 2:
+        one, other = value.inputs
+        if isinstance(one, int) and value.op == "add":
+            one, other = other, one
+        if isinstance(other, int) and isinstance(one, Node):
+            inner, symbols = _sum(one)
+            return inner + (other if value.op == "add" else -other), symbols
+    return 0, [_key(value)]
+
+
+def _key(value: Value, depth: int = 0) -> object:
+    """Equal for values that are computed alike from the same ones."""
+    if not isinstance(value, Node) or depth > 8:
+        return id(value) if isinstance(value, Node | Obj) else value
+    if value.op in ("add", "sub", "mul", "floor_divide", "element", "int", "item", "getitem", "size"):
+        return (value.op, *(_key(i, depth + 1) for i in value.inputs))
+    return id(value)
+
+
+# ---------------------------------------------------------------------- next-token losses
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A loss over tokens: how many positions the target lies ahead of the token that the network saw last."""
+
+    loss: Node
+    ahead: int
+    fed: Node
+    target: Trail
+    logits: Node
+    """The output of the network, before it was sliced for the loss."""
+    sliced: Node | None
+
+
+def shifts(run: Rehearsing) -> list[Shift]:
+    if "shifts" not in run.memo:
+        run.memo["shifts"] = [s for loss in losses(run, "cross_entropy", "nll_loss") if (s := _shift(loss)) is not None]
+    found: list[Shift] = run.memo["shifts"]
+    return found
+
+
+def _shift(loss: Node) -> Shift | None:
+    target = trail(given(loss, "target", 1))
+    head = _head(given(loss, "input", 0))
+    if target is None or head is None:
+        return None
+    logits, moved, sliced = head
+    fed: list[tuple[Node, Trail]] = []
+    for node in ancestors(logits):
+        if node.op == "getitem" and node.grad and _cuts_front(node):
+            return None
+        if node.op not in ("embedding", "one_hot") or not node.inputs:
+            continue
+        found = trail(node.inputs[0])
+        if found is None:
+            return None
+        if found.root.op not in ("arange", "argument"):
+            fed.append((node, found))
+    ours = [(n, t) for n, t in fed if t.root is target.root and t.symbols == target.symbols]
+    if not ours or len({t.start for _, t in ours}) > 1 or len(ours) < len([n for n, t in fed if t.root is target.root]):
+        return None
+    return Shift(loss, target.start - ours[0][1].start - moved, ours[0][0], target, logits, sliced)
+
+
+def _head(value: Value) -> tuple[Node, int, Node | None] | None:
+    """The output of the network behind the slices of the loss, how many positions they leave out, and the first."""
+    at, moved, cut = value, 0, None
+    for _ in range(30):
+        if not isinstance(at, Node):
+            return None
+        if at.op == "either":
+            known = [c for c in candidates(at) if c is not None]
+            if len(known) != 1:
+                return None
+            at = known[0]
+        elif at.op == "getitem" and len(at.inputs) > 1:
+            index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
+            for part in index:
+                begin = _start(part)
+                if begin is None or begin[1]:
+                    return None
+                moved += begin[0]
+            cut = cut or at
+            at = at.inputs[0]
+        elif at.op in MOVES or at.op in ("log_softmax", "log", "softmax", "clamp"):
+            at = at.inputs[0]
+        else:
+            return at, moved, cut
+    return None
+
+
+def _cuts_front(node: Node) -> bool:
+    """True for a slice of activations that leaves positions out, or picks one."""
+    index = node.inputs[1] if isinstance(node.inputs[1], tuple) else (node.inputs[1],)
+    for part in index[:2]:
+        if isinstance(part, int) and not isinstance(part, bool):
+            return True
+        if isinstance(part, Node) or (isinstance(part, Obj) and part.args[:1] not in ((None,), (0,))):
+            return True
+    return False
+
+
+def _sees_only_the_past(shift: Shift) -> bool | None:
+    """True for one-directional recurrence or masked attention, False for attention without a mask, else None."""
+    recurrent = open_attention = masked = False
+    for node in ancestors(shift.logits):
+        if node.op in RECURRENT and node.owner is not None:
+            if node.owner.get("bidirectional", 7, False) is not False:
+                return None
+            recurrent = True
+        if node.op in ("conv1d", "conv2d", "embeddingbag"):
+            return None
+        kind = attention(node)
+        masked = masked or kind is True
+        open_attention = open_attention or kind is False
+    if open_attention:
+        return False
+    return True if recurrent or masked else None
+
+
+def attention(node: Node) -> bool | None:
+    """True for an attention that is masked, False for one that sees everything, None for anything else."""
+    if node.op == "scaled_dot_product_attention":
+        rest = node.inputs[3 : len(node.inputs) - len(node.options)]
+        causal = node.options.get("is_causal", rest[2] if len(rest) > 2 else False)
+        mask = node.options.get("attn_mask", rest[0] if rest else None)
+        return causal is not False or mask is not None
+    if node.op == "multiheadattention" or node.op in STACKS:
+        words = ("attn_mask", "mask", "src_mask", "tgt_mask", "is_causal", "tgt_is_causal")
+        held = [node.options.get(w) for w in words if w in node.options]
+        place = 5 if node.op == "multiheadattention" else 1
+        data = [i for i in node.inputs if not (isinstance(i, Node) and i.op == "param")]
+        return any(h is not None and h is not False for h in held) or len(data) > place
+    if node.op == "softmax" and node.inputs and isinstance(node.inputs[0], Node):
+        at, masked = node.inputs[0], False
+        for _ in range(20):
+            if at.op in ("matmul", "einsum", "bmm", "baddbmm"):
+                own = isinstance(at.inputs[0], Node) and at.inputs[0].grad
+                return masked if own or at.op == "einsum" else None
+            if at.op in ("masked_fill", "where", "setitem") or (at.op in ("add", "sub") and _tensors(at) > 1):
+                masked = True
+            following = [i for i in at.inputs if isinstance(i, Node) and i.grad]
+            if not following:
+                return None
+            at = following[0]
+    return None
+
+
+def _tensors(node: Node) -> int:
+    return sum(isinstance(i, Node) and not (not i.shape.open and not i.shape.dims) for i in node.inputs[:2])
+
+
+def not_shifted(run: Rehearsing) -> Iterator[Answer]:
+    for shift in shifts(run):
+        if shift.ahead == 0 and _sees_only_the_past(shift) is True and shift.loss.place is not None:
+            place = shift.target.cut.place if shift.target.cut is not None else None
+            text = "the target at each position is the very token that the network is given there"
+            yield Answer(place or shift.loss.place, text, _proof(shift))
+
+
+def double_shifted(run: Rehearsing) -> Iterator[Answer]:
+    for shift in shifts(run):
+        if shift.ahead == 2 and _sees_only_the_past(shift) is not None and shift.loss.place is not None:
+            cut = shift.sliced or shift.target.cut
+            place = cut.place if cut is not None and cut.place is not None else shift.loss.place
+            yield Answer(place, "the target lies two tokens ahead: it is shifted a second time", _proof(shift))
+
+
+def sees_the_future(run: Rehearsing) -> Iterator[Answer]:
+    """Attention without a mask in a network that is trained on the next token."""
+    for shift in shifts(run):
+        if shift.ahead != 1:
+            continue
+        for node in ancestors(shift.logits):
+            if attention(node) is False and node.place is not None and _over(node, shift.fed):
+                text = "attention over tokens to come: the network is trained on the next token without a mask"
+                yield Answer(node.place, text, _proof(shift))
+
+
+def _over(node: Node, fed: Node) -> bool:
+    return any(n is fed for n in ancestors(node))
+
+
+def _proof(shift: Shift) -> tuple[Place, ...]:
+    return tuple(n.place for n in (shift.fed, shift.loss) if n.place is not None)
+
+
+# ---------------------------------------------------------------------- padding
+def padding_counts(run: Rehearsing) -> Iterator[Answer]:
+    """Targets that were padded meet a loss over positions that leaves none out."""
+    for loss in losses(run, "cross_entropy", "nll_loss"):
+        if loss.options.get("reduction", "mean") not in ("mean", "sum") or loss.options.get("weight") is not None:
+            continue
+        target = given(loss, "target", 1)
+        padded = _padded(target)
+        if padded is None or _left_out(given(loss, "input", 0)):
+            continue
+        value = padded.options.get("padding_value", 0)
+        ignored = loss.options.get("ignore_index", -100)
+        if not isinstance(value, int | float) or not isinstance(ignored, int) or value == ignored:
+            continue
+        text = f"positions that were filled with {value} count in the loss"
+        own = not _shared(loss, padded)
+        place = padded.place if own and "padding_value" not in padded.options else loss_place(loss)
+        if place is not None:
+            yield Answer(place, text, tuple(p for p in (padded.place, loss.place) if p is not None))
+
+
+def _padded(value: Value) -> Node | None:
+    """The padding that targets come from; None where some were taken out or overwritten on the way."""
+    at = value
+    for _ in range(60):
+        if isinstance(at, Node) and at.op == "either":
+            known = [c for c in candidates(at) if c is not None]
+            at = known[0] if len(known) == 1 else None
+        if not isinstance(at, Node):
+            return None
+        if at.op == "pad_sequence":
+            return at
+        if at.op == "getitem" and len(at.inputs) > 1:
+            index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
+            if any(isinstance(i, Node) for i in index):
+                return None
+        elif at.op not in MOVES:
+            return None
+        at = at.inputs[0] if at.inputs else None
+    return None
+
+
+def _left_out(logits: Value) -> bool:
+    """True where positions are selected, or sequences are packed, before the loss."""
+    for node in ancestors(logits):
+        if node.op in ("pack_padded_sequence", "masked_select", "pack_sequence"):
+            return True
+        if node.op == "getitem" and node.grad and len(node.inputs) > 1:
+            index = node.inputs[1] if isinstance(node.inputs[1], tuple) else (node.inputs[1],)
+            if any(isinstance(i, Node) and (i.op in MASKS or i.shape.dims or i.shape.open) for i in index):
+                return True
+    return False
+
+
+def _shared(loss: Node, padded: Node) -> bool:
+    """True where the inputs of the network come from the same padding."""
+    return any(n is padded for n in ancestors(given(loss, "input", 0)))
