@@ -212,6 +212,15 @@ class State:
         self.objects.append(made)
         return made
 
+    def training_modes(self) -> dict[int, bool | None]:
+        """The mode of each object (by ``id``) as it stands."""
+        return {id(o): o.training for o in self.objects}
+
+    def set_training_modes(self, modes: dict[int, bool | None]) -> None:
+        for obj in self.objects:
+            if id(obj) in modes:
+                obj.training = modes[id(obj)]
+
     @contextmanager
     def perhaps(self) -> Iterator[None]:
         """What happens inside may not happen."""

@@ -96,7 +96,7 @@ class Statements(State):
                 self.value(node.value, frame)
             case ast.Assign():
                 value = self.value(node.value, frame)
-                if isinstance(value, Obj) and isinstance(node.value, ast.Name | ast.Attribute):
+                if isinstance(value, Obj | Node) and isinstance(node.value, ast.Name | ast.Attribute):
                     self.memo.setdefault("aliases", []).append(((node, frame.scope), value))
                 for target in node.targets:
                     self.store(target, value, frame)
@@ -315,11 +315,17 @@ class Statements(State):
         """Each of the bodies may run: all do, from the same names, which are joined afterwards."""
         start = dict(frame.names)
         ends: list[tuple[dict[str, Value], Signal]] = []
+        modes = self.training_modes()
+        after: list[dict[int, bool | None]] = []
         with self.perhaps():
             for body in bodies:
                 frame.names = dict(start)
+                self.set_training_modes(modes)
                 signal = self.block(body, frame)
                 ends.append((frame.names, signal))
+                if signal is None or signal == "continue":
+                    after.append(self.training_modes())
+        self.set_training_modes({k: v if all(a.get(k, v) is v for a in after) else None for a in after for k, v in a.items()})
         going = [names for names, signal in ends if signal is None]
         self.left = place if any(signal == "continue" for _, signal in ends) else None
         if not going:

@@ -28,6 +28,8 @@ from trainwreck.code.order import (
     under_no_grad,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.modes import train_in_eval
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import FunctionNode, Scope
 from trainwreck.core.evidence import Evidence
@@ -101,6 +103,10 @@ SWITCH = re.compile(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), train_in_eval)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if SWITCH.search(source(project)) or re.search(r"lightning|keras|fastai|ignite", source(project)):
         return
     told: set[int] = set()

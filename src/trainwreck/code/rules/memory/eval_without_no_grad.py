@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import inside, loops, training_steps, under_no_grad
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.modes import without_no_grad
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import is_loss, is_module
@@ -60,6 +62,10 @@ def main(loader, val, opt):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), without_no_grad)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     bodies = [t.body for t in training_steps(project)]
     if not bodies:
         return

@@ -15,6 +15,8 @@ from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.rates import beta2
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -39,6 +41,10 @@ def build(model, b):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), beta2)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for built in optimizers(project):
         value = only(project, option(project, built, "betas", 2))
         if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], float) and 0.9999 <= value[1] < 1:

@@ -15,6 +15,8 @@ from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.rates import epsilon
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -39,6 +41,10 @@ def build(model):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), epsilon)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for built in optimizers(project):
         value = only(project, option(project, built, "eps", 3))
         if built.name in ("Adam", "AdamW", "NAdam", "RAdam") and isinstance(value, int | float) and value >= 0.1:

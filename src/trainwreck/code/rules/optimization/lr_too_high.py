@@ -16,6 +16,8 @@ from trainwreck.code.calls import Call
 from trainwreck.code.facts import optimizers, trains
 from trainwreck.code.order import OPTIMIZERS
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.rates import high
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import keyword_place, training_arguments
@@ -79,6 +81,10 @@ SCALED = ("LambdaLR", "OneCycleLR", "CyclicLR", "MultiplicativeLR")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), high)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     """Certain where one network of the program is trained with one rate that no recipe comes near."""
     if not trains(project) or any(True for _ in project.calls(*SCALED)) or not modules_or_layers(project):
         return

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.order import OPTIMIZERS, training_steps
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.rates import low
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.rules.optimization.lr_too_high import rate_place
 from trainwreck.code.rules.support import at_line
@@ -43,6 +45,10 @@ TOO_LOW = 5e-6
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), low)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     """Certain where a network of the program is trained from its initial weights with one rate, and a tiny one."""
     if any(True for _ in project.calls("from_pretrained", "load_state_dict", "load_from_checkpoint", "get_peft_model")):
         return

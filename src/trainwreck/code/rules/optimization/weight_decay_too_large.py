@@ -15,6 +15,8 @@ from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.rates import decay
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -40,6 +42,10 @@ def build(model, wd):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), decay)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for built in optimizers(project):
         value = only(project, option(project, built, "weight_decay"))
         if (

@@ -16,6 +16,8 @@ from trainwreck.code.facts import made, optimizers
 from trainwreck.code.order import loops, training_steps
 from trainwreck.code.params import held
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.modes import eval_in_training, left_quiet
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -145,6 +147,10 @@ def frozen_norms(loader):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), eval_in_training, left_quiet)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
         scope = training.scope
         around = loops(project, training.backward[0].node, scope)

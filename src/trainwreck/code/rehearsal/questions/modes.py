@@ -1,0 +1,249 @@
+"""Is the network in training mode while it learns, and in evaluation mode while it is judged?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, graph
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import backwards, held, modules_under, steps
+from trainwreck.code.rehearsal.state import line_of
+from trainwreck.code.scopes import Scope
+
+NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+NOISE = frozenset(
+    ["randn", "rand", "normal", "randn_like", "rand_like", "randint", "linspace", "arange", "zeros", "ones"]
+)
+
+
+def moody(obj: Value) -> bool:
+    """True for a layer that does something else in evaluation mode."""
+    if not isinstance(obj, Obj) or obj.cls is not None:
+        return False
+    if "Dropout" in obj.name or obj.name in ("AlphaDropout",):
+        return bool(obj.get("p", 0, 0.5) != 0)
+    return obj.name in NORMS
+
+
+def _norm_only(layers: list[Obj]) -> bool:
+    return all(layer.name in NORMS for layer in layers)
+
+
+def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
+    """A loss that is learned from while layers that should be active are in evaluation mode.
+
+    Not meant: frozen parts, and batch norms that are held back alone (their own ``eval``)."""
+    told: set[int] = set()
+    trained = {id(p) for s in steps(run) for p in held(s)}
+    for event in backwards(run):
+        if not event.turns:
+            continue
+        quiet: list[Event] = []
+        loud = False
+        inside = {id(n) for n in graph(event.subject)}
+        for forward in run.tape:
+            if forward.serial > event.serial:
+                break
+            if forward.name == "forward" and id(forward.result) in inside and moody(forward.subject):
+                mode = forward.state.get("training")
+                cause = _cause(run, forward) if mode is None else None
+                if mode is False or (cause is not None and cause.maybe and cause.turns):
+                    quiet.append(forward)
+                else:
+                    loud = True
+        layers = [f.subject for f in quiet]
+        if not quiet or (loud and _norm_only(layers)):
+            continue
+        cause = _cause(run, quiet[0])
+        root = cause.subject if cause is not None else None
+        mine = [p for m in modules_under(root) for p in run.own_parameters(m).values()] if root is not None else []
+        if root is None or moody(root) or not any(id(p) in trained and p.trainable is not False for p in mine):
+            continue
+        if _norm_only(layers) and all(isinstance(m, Obj) and m.name in NORMS for m in [root]):
+            continue
+        place = cause.place if cause is not None else quiet[0].place
+        if cause is not None and cause.turns:
+            # left in a loop: training mode belongs to the turn of the outer loop, before that over the batches
+            place = _turn_start(event) if not cause.maybe else place
+            text = "evaluation mode is set here and still holds where the next gradients are computed"
+        else:
+            text = "evaluation mode is set before the training loop and never left"
+        if place is not None and line_of(place) not in told:
+            told.add(line_of(place))
+            yield Answer(place, text, (event.place,) if event.place else ())
+
+
+def left_quiet(run: Rehearsing) -> Iterator[Answer]:
+    """Evaluation mode that is set in a turn after its last backward, and still holds when the turn ends."""
+    trained = {id(p) for s in steps(run) for p in held(s)}
+    for event in run.tape:
+        if event.name not in ("eval", "train") or event.args[:1] != (False,) or not event.turns or event.place is None:
+            continue
+        mine = [b for b in backwards(run) if b.turns and b.turns[-1] is event.turns[-1] and b.serial < event.serial]
+        layers = [m for m in modules_under(event.subject) if moody(m)]
+        params = [p for m in modules_under(event.subject) for p in run.own_parameters(m).values()]
+        if not mine or not layers or _norm_only(layers) or not any(id(p) in trained for p in params):
+            continue
+        later = [
+            e
+            for e in run.tape
+            if e.serial > event.serial and e.name == "train" and e.args[:1] != (False,)
+            and any(m is layers[0] for m in modules_under(e.subject))
+        ]  # fmt: skip
+        again = [e for e in later if e.turns[: len(event.turns)] == event.turns]
+        active = [f for f in run.tape if f.name == "forward" and f.subject is layers[0] and f.serial < mine[-1].serial]
+        first = [
+            e
+            for e in run.tape
+            if e.name == "train" and e.args[:1] != (False,) and e.turns[-1:] and e.turns[-1] is event.turns[-1]
+        ]
+        if active and active[-1].state.get("training") is True and not again and not first and event.turns[-1].generic:
+            text = "evaluation mode is set here, and the next turn learns in it"
+            yield Answer(event.place, text, (mine[-1].place,) if mine[-1].place else ())
+            return
+
+
+def _turn_start(event: Event) -> Place:
+    """Where training mode belongs: the beginning of the turn of the loop around the batches, or of its function."""
+    batches = event.turns[-1]
+    if len(event.turns) > 1 and event.turns[-2].scope is batches.scope:
+        outer = event.turns[-2]
+        body = getattr(outer.node, "body", [outer.node])
+        return (body[0], outer.scope)
+    return opening(batches.scope, (batches.node, batches.scope))
+
+
+def opening(scope: Scope, fallback: Place) -> Place:
+    """The first statement of a function where it is near ``fallback``, else the statement around ``fallback``."""
+    body = getattr(scope.node, "body", None)
+    if scope.kind != "function" or not isinstance(body, list):
+        return fallback
+    line = line_of(fallback)
+    first = next((s for s in body if not _is_text(s)), body[0])
+    if line - first.lineno <= NEAR:
+        return (first, scope)
+    around = [s for s in body if s.lineno <= line <= (s.end_lineno or s.lineno)]
+    return (around[0], scope) if around else fallback
+
+
+NEAR = 6
+"""Lines from the beginning of a function within which its first statement stands for where a mode belongs."""
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _cause(run: Rehearsing, forward: Event) -> Event | None:
+    """The last call that put the layer into evaluation mode."""
+    found: Event | None = None
+    for event in run.tape:
+        if event.serial > forward.serial:
+            break
+        off = event.name == "eval" or (event.name == "train" and event.args[:1] == (False,))
+        if off and any(m is forward.subject for m in modules_under(event.subject)):
+            found = event
+    return found
+
+
+def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
+    """Results that are only looked at, from a network of this run whose layers are in training mode.
+
+    Not meant: what feeds a later loss (targets, fakes, rollouts), what is made from noise, networks that are never
+    put into evaluation mode because they have nothing to switch."""
+    feeding = {id(n) for b in run.tape if b.name in ("backward", "grad") for v in [b.subject] for n in ancestors(v)}
+    trained = {id(p) for s in steps(run) for p in held(s)}
+    told: set[tuple[str, int]] = set()
+    open_forwards = [e for e in run.tape if e.name == "forward"]
+    for forward in open_forwards:
+        if (
+            forward.state.get("grad") is not False
+            or not isinstance(forward.result, Node)
+            or id(forward.result) in feeding
+        ):
+            continue
+        if not isinstance(forward.subject, Obj) or moody(forward.subject) or _within(forward, open_forwards):
+            continue
+        active = [
+            e.subject
+            for e in open_forwards
+            if forward.serial <= e.serial <= forward.result.serial
+            and moody(e.subject)
+            and e.state.get("training") is True
+        ]
+        mine = [p for m in modules_under(forward.subject) for p in run.own_parameters(m).values()]
+        if not active or not any(id(p) in trained for p in mine) or _kept_away(run, forward):
+            continue
+        if not any(s.serial < forward.serial for s in steps(run)):
+            continue  # before anything was learned
+        if _from_noise(forward) or forward.place is None or _learns_here(run, forward):
+            continue
+        what = "dropout" if any("Dropout" in a.name for a in active) else "batch statistics"
+        place = forward.place
+        teaches = any(_function(b) is _function(forward) for b in backwards(run))
+        place = place if teaches else opening(place[1], place)
+        key = (place[1].module.path, line_of(place))
+        if key in told:
+            continue
+        told.add(key)
+        yield Answer(place, f"{what} is in training mode while the network is only judged here", ())
+
+
+def _within(forward: Event, others: list[Event]) -> bool:
+    """True if it runs inside the forward of another module of the program."""
+    return any(
+        o.serial < forward.serial and isinstance(o.result, Node) and o.result.serial >= forward.result.serial
+        and o.place is not None and any(p[0] is o.place[0] for p in forward.stack)
+        for o in others
+    )  # fmt: skip
+
+
+def _learns_here(run: Rehearsing, forward: Event) -> bool:
+    """True if it stands in the same turn of the innermost loop as a backward: a look at the training batch."""
+    return bool(forward.turns) and any(
+        b.turns[-1:] == forward.turns[-1:] and _function(b) is _function(forward) for b in backwards(run) if b.turns
+    )
+
+
+def _function(event: Event) -> object:
+    return event.place[1] if event.place is not None else None
+
+
+def _from_noise(forward: Event) -> bool:
+    data = [n for n in ancestors(tuple(forward.args)) if not n.inputs and n.op != "param"]
+    return bool(data) and all(n.op in NOISE or n.op == "counter" for n in data)
+
+
+def _kept_away(run: Rehearsing, forward: Event) -> bool:
+    """True if the result only goes into further parameters or is trained on in another way (averages, queues)."""
+    assert isinstance(forward.result, Node)
+    later = [e for e in run.tape if e.serial > forward.serial and e.name in ("copy_", "lerp_", "setitem", "add_")]
+    return any(n is forward.result for event in later for n in ancestors(tuple(event.args)))
+
+
+def without_no_grad(run: Rehearsing) -> Iterator[Answer]:
+    """A loop of forwards whose graphs no backward uses, of a network that learns."""
+    feeding = {id(n) for b in run.tape if b.name in ("backward", "grad") for n in ancestors(b.subject)}
+    trained = {id(p) for s in steps(run) for p in held(s)}
+    forwards = [e for e in run.tape if e.name == "forward"]
+    told: set[int] = set()
+    for forward in forwards:
+        result = forward.result
+        if not isinstance(result, Node) or not result.grad or id(result) in feeding or not forward.turns:
+            continue
+        if not isinstance(forward.subject, Obj) or _within(forward, forwards) or forward.place is None:
+            continue
+        if forward.subject.training is None or forward.state.get("training") is not False:
+            continue
+        if not any(t.generic for t in forward.turns[-1:]) or line_of(forward.place) in told:
+            continue
+        mine = [p for m in modules_under(forward.subject) for p in run.own_parameters(m).values()]
+        if not any(id(p) in trained for p in mine) or _learns_here(run, forward):
+            continue
+        if any(n.op == "grad" and n.serial > forward.serial for n in run.nodes if result in n.inputs):
+            continue
+        told.add(line_of(forward.place))
+        yield Answer(forward.place, "nothing is learned from what is computed here, and its graph is kept", ())
