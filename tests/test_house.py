@@ -21,6 +21,7 @@ ORDER = [
     "code",
     "runs",
     "failures",
+    "joining",
     "reasoning",
     "engine",
     "checking",

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Look = Callable[[Sequence[Source]], "StaticSightings"]
 
+LIVE_PREFIX = "live-"
+"""Signs that the flight recorder saw in the process itself."""
 BROKEN = "broken-file"
 """The rule of files that their own language refuses."""
 
@@ -41,6 +43,7 @@ def diagnose(
     from trainwreck import code as code_witness
     from trainwreck import failures as error_witness
     from trainwreck import runs as run_witness
+    from trainwreck.joining import join
     from trainwreck.reasoning.diagnose import diagnose as reason
     from trainwreck.reasoning.suspects import judge
 
@@ -59,7 +62,8 @@ def diagnose(
         found.sources, known.signatures, program=program, reports=symptoms, skip=seen_runs.structured
     )
     static = code_witness.witness(program, seen_errors.failures, assume_newest=False)
-    evidence = without_doubles([*seen_errors.evidence, *seen_runs.evidence, *static.evidence])
+    seen = join(seen_runs.evidence, seen_runs.runs, static.project)
+    evidence = without_doubles([*seen_errors.evidence, *seen, *static.evidence])
     observed = frozenset({*seen_runs.observed, *seen_errors.observed, *static.observed})
 
     said = [(f"symptom {n}", text) for n, text in enumerate(symptoms, 1)]
@@ -148,10 +152,15 @@ def _same_fact(one: Evidence, other: Evidence) -> bool:
 
 def _placed(cause: Cause, static: StaticSightings) -> Cause:
     """``cause`` at the place that decides it in the code, where no static sighting has named one yet."""
-    if any(e.sign.startswith(CODE_PREFIX) for e in cause.evidence):
+    if any(e.sign.startswith(CODE_PREFIX) or _seen_at_line(e) for e in cause.evidence):
         return cause
     where = static.place(CODE_PREFIX + cause.id)
     return cause if where is None or not where.path else replace(cause, location=Location(where.path, where.line))
+
+
+def _seen_at_line(item: Evidence) -> bool:
+    """True for what a recorder saw at a line of the program itself."""
+    return item.sign.startswith(LIVE_PREFIX) and item.where.kind == "code" and item.where.line is not None
 
 
 def _status(found: Collected, unreadable: Sequence[Unreadable], anything: bool) -> Status:

@@ -133,7 +133,14 @@ def _backward(event: Event, op: str, facts: Mapping[Any, Any], nodes: set[str]) 
     selects = any(n.startswith(("Where", "MaskedFill", "MaskedScatter", "Index", "MaskedSelect")) for n in nodes)
     there = event.output.get("there") or []
     zero_met = event.nan and bool(there) and there[0] == 0
-    if selects and zero_met and node.startswith(("Sqrt", "Log", "Div", "Pow", "Rsqrt", "Reciprocal", "Acos", "Asin")):
+    rooted = node.startswith(("Sqrt", "Rsqrt"))  # rows that are taken out are no branch: the root itself is at fault
+    chosen = any(n.startswith(("Where", "Masked")) for n in nodes)
+    if (
+        selects
+        and zero_met
+        and (chosen or not rooted)
+        and node.startswith(("Sqrt", "Log", "Div", "Pow", "Rsqrt", "Reciprocal", "Acos", "Asin"))
+    ):
         return "where-gradient"
     if node.startswith(("Sqrt", "Std", "Var")) or node.startswith(NORM_NODES):
         return "sqrt-gradient"

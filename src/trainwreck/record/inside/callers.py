@@ -21,6 +21,8 @@ _LIBRARIES = tuple(
 MAX_DEPTH = 60
 
 Seen = Callable[[Any, FrameType | None], None]
+Place = tuple[str, int]
+"""Path, from the working directory where it lies below it, and line."""
 
 
 class OnAccess:
@@ -91,10 +93,14 @@ def place(frame: FrameType | None) -> tuple[str, int] | None:
     """(path, line) at which ``frame`` stands; the path relative to the working directory where it lies below it."""
     if frame is None:
         return None
-    path = frame.f_code.co_filename
+    return relative(frame.f_code.co_filename), frame.f_lineno
+
+
+def relative(path: str) -> str:
+    """``path`` from the working directory where it lies below it, else in full."""
     here = os.getcwd() + os.sep
     path = os.path.abspath(path)
-    return (path[len(here) :] if path.startswith(here) else path), frame.f_lineno
+    return path[len(here) :] if path.startswith(here) else path
 
 
 def assigned(frame: FrameType, name: str) -> int | None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from . import graph, readings
+from . import callers, graph, readings
+from .lines import Lines
 from .probe import Backward, Probe
 from .variables import local_variables
 
@@ -18,6 +19,10 @@ TABLE = "objective"
 ENTROPY_LOSSES = ("NllLossBackward0", "NllLoss2DBackward0")
 PAIR_LOSSES = ("MseLossBackward0", "SmoothL1LossBackward0", "HuberLossBackward0")
 BINARY_LOSSES = ("BinaryCrossEntropyWithLogitsBackward0", "BinaryCrossEntropyBackward0")
+MAX_ITEMS = 32
+"""Items of a dictionary of terms; larger ones are no such thing."""
+FACTOR_NAMES = ("weight", "lambda", "lam", "coef", "beta", "alpha", "gamma", "scale")
+"""What factors of terms are called (regular expressions over names beside a number)."""
 NEAR = 200
 """Nodes from the loss within which its own functions are looked for."""
 LINEAR = ("AddmmBackward0", "MmBackward0", "LinearBackward0", "BmmBackward0", "ConvolutionBackward0", "ReluBackward0")
@@ -33,6 +38,9 @@ class Objective(Probe):
         super().__init__(recorder)
         self.saved = graph.SavedTensors()
         self._label_counts: dict[int, Any] = {}
+        self._values: dict[Any, Any] = {}
+        """Values of the terms of the loss that is looked at, by their nodes."""
+        self._names: dict[Any, str] = {}
 
     def attach(self) -> None:
         """Know when saved tensors must not be touched."""
@@ -45,7 +53,7 @@ class Objective(Probe):
             return
         near = graph.nodes(root, NEAR)
         row: dict[str, Any] = {"step": moment.step}
-        names = self._term_names(moment)
+        names = self._names = self._term_names(moment)
         factors = graph.terms(root, self.saved)
         self._factors(factors, names, moment, row)
         factors_by_node = dict(factors)
@@ -72,6 +80,7 @@ class Objective(Probe):
             counts[label] = counts.get(label, 0) + 1
             for name, value in numbers.items():
                 row[f"{label}{counts[label] if counts[label] > 1 else ''}/{name}"] = value
+        self._values, self._names = {}, {}
         if len(row) > 1:
             line = moment.frame.f_lineno if moment.frame is not None else 0
             self.recorder.row(f"{TABLE}{line}", row)
@@ -81,12 +90,20 @@ class Objective(Probe):
     def _term_names(self, moment: Backward) -> dict[Any, str]:
         """Variables of the calling frame by the graph node that made them."""
         found: dict[Any, str] = {}
+        self._values = {}
         if moment.frame is None:
             return found
         with local_variables(moment.frame) as variables:
             for name, value in list(variables.items()):
-                if isinstance(value, torch.Tensor) and value.numel() == 1 and value.grad_fn is not None:
+                if isinstance(value, dict) and len(value) <= MAX_ITEMS:
+                    # Terms by name: ``{"mask": …, "edge": …}``.
+                    for key, item in list(value.items()):
+                        if isinstance(key, str) and is_term(item):
+                            found.setdefault(item.grad_fn, key)
+                            self._values[item.grad_fn] = item.detach().reshape(())
+                elif is_term(value):
                     found[value.grad_fn] = name
+                    self._values[value.grad_fn] = value.detach().reshape(())
         return found
 
     def _factors(
@@ -99,9 +116,28 @@ class Objective(Probe):
             if name is not None and name not in seen:
                 seen.add(name)
                 row[f"weight/{name}"] = weight
+                row[f"value/{name}"] = self._values.get(node)
             if weight == 0.0 and graph.kind(node) not in ("MulBackward0", "DivBackward0"):
                 label = name or graph.kind(node).removesuffix("Backward0")
-                self._tell("live-loss-term-weight-zero", f"the term {label} has the factor 0 in the loss", moment, name)
+                self._zero_term(label, name, node, moment)
+
+    def _zero_term(self, label: str, name: str | None, node: Any, moment: Backward) -> None:
+        """A term that counts nothing: told with the names beside which its factor may be written."""
+        if "live-loss-term-weight-zero" in self.recorder.told:
+            return
+        place = callers.place(moment.frame)
+        line = callers.assigned(moment.frame, name) if moment.frame is not None and name is not None else None
+        facts: dict[str, Any] = {"path": place[0], "line": line or place[1]} if place is not None else {}
+        names = [name] if name is not None else []
+        self.tell(
+            "live-loss-term-weight-zero",
+            f"the term {label} has the factor 0 in the loss",
+            name,
+            step=moment.step,
+            number=0.0,
+            names=[*names, *FACTOR_NAMES],
+            **facts,
+        )
 
     # loss functions
 
@@ -194,15 +230,37 @@ class Objective(Probe):
 
     def _tell(self, kind: str, text: str, moment: Backward, module: str | None = None, node: Any = None) -> None:
         """An event at the line that made the variable ``module``, or the variable nearest above ``node``."""
-        if kind not in self.recorder.told:
-            name = module or (self._nearest(node, moment) if node is not None else None)
-            self.tell(kind, text, module, frame=moment.frame, variable=name, step=moment.step)
+        if kind in self.recorder.told:
+            return
+        lines = next((p for p in self.recorder.probes if isinstance(p, Lines)), None)
+        if node is not None and lines is not None:
+            place = lines.of(node)
+            if place is not None:
+                lines.answered(kind)
+                self.tell(kind, text, module, path=place[0], line=place[1], step=moment.step)
+                return
+        name = module or (self._nearest(node, moment) if node is not None else None)
+        place = callers.place(moment.frame)
+        line = callers.assigned(moment.frame, name) if moment.frame is not None and name is not None else None
+        facts: dict[str, Any] = {"path": place[0], "line": line or place[1]} if place is not None else {}
+        step = moment.step
+
+        def anyhow() -> None:
+            self.tell(kind, text, module, variable=name, step=step, **facts)
+
+        if node is None or lines is None or not lines.ask(kind, anyhow):
+            anyhow()
 
     def _nearest(self, node: Any, moment: Backward) -> str | None:
         """The variable of the calling frame that was made from ``node`` in the fewest operations."""
         best: tuple[int, str] | None = None
-        for made, name in self._term_names(moment).items():
+        for made, name in (self._names or {}).items():
             under = graph.nodes(made, 60)
             if node in under and (best is None or under.index(node) < best[0]):
                 best = under.index(node), name
         return best[1] if best is not None else None
+
+
+def is_term(value: Any) -> bool:
+    """True for a scalar result that has a graph."""
+    return isinstance(value, torch.Tensor) and value.numel() == 1 and value.grad_fn is not None

@@ -35,9 +35,12 @@ EARLY_STEPS, SAMPLE_STEPS = 5, 20
 PROBES = (
     "health:Health",
     "wiring:Wiring",
+    "calls:Calls",
+    "origins:Origins",
     "frames:Frames",
     "objective:Objective",
     "attention:Attention",
+    "lines:Lines",
     "batches:Batches",
     "sampling:Sampling",
     "copies:Copies",
@@ -66,6 +69,8 @@ class Recorder:
         self.options = options or {}
         self.off = False
         self.step = 1
+        self.look = 0
+        """A step that a probe wants to be sampled as well."""
         self.backwards = 0
         self.told: set[str] = set()
         """Kinds of events that are told once."""
@@ -199,7 +204,7 @@ class Recorder:
 
     def sampled(self, step: int) -> bool:
         """True for the steps at which dearer things are looked at."""
-        return step <= EARLY_STEPS or step % SAMPLE_STEPS == 0
+        return step <= EARLY_STEPS or step % SAMPLE_STEPS == 0 or step == self.look
 
     def event(self, kind: str, text: str, module: str | None = None, **facts: Any) -> None:
         """Write an event: something that a reader should know. ``facts``: value, path, line, … as plain JSON."""

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from . import callers
+from .origins import Origins
 from .probe import Probe, Step
 
 CHECKED = 40
@@ -68,7 +69,7 @@ class Schedules(Probe):
         if facts is None:
             if callers.user_frame(frame) is None:
                 return
-            place = callers.place(callers.user_frame(frame))
+            place = self._made(scheduler) or callers.place(callers.user_frame(frame))
             facts = {"calls": 0, "scheduler": type(scheduler).__name__}
             facts |= {"path": place[0], "line": place[1]} if place else {}
             for name in ("T_max", "total_steps", "step_size", "gamma", "total_iters", "T_0", "patience"):
@@ -78,6 +79,10 @@ class Schedules(Probe):
             self._schedulers[scheduler] = facts
         if not inside_init(frame):
             facts["calls"] += 1
+
+    def _made(self, scheduler: Any) -> tuple[str, int] | None:
+        origins = next((p for p in self.recorder.probes if isinstance(p, Origins)), None)
+        return origins.place(scheduler) if origins is not None else None
 
     def _loading(self, scheduler: Any, _: FrameType | None) -> None:
         self._restored.add(scheduler)

@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from . import unreached
+from .origins import Origins
 from .probe import Backward, Probe, Step
 from .watched import Watched, sample_of
 
@@ -37,6 +39,8 @@ class _Early:
         self.sample: list[tuple[Any, Any]] = []
         self.held: list[Any] = []
         self.cleared = False
+        self.since = 0
+        """Number of backwards when the gradients were held; without one since, they tell nothing."""
         self.mode_told = False
 
 
@@ -89,27 +93,35 @@ class Wiring(Probe):
         if self._lines:
             step.row["micro_batches"] = float(max(self._lines.values()))
             self._lines = {}
-        if early in self._watching:
-            self._watching.remove(early)
-            # Gradients are cleared just before their own backward; a step whose backward was not seen tells nothing (a
-            # generator that steps once in five of its critic).
-            if self._looked_at == self.recorder.backwards:
-                early.looked += 1
-                early.kept += not early.cleared
+        self._conclude(early)
         if number <= WIRING_STEPS:
             if number <= 2:
                 early.sample = [(p, sample_of(p).clone()) for p in ends(watched.parameters)]
-            early.in_eval += in_evaluation(self._modes())
+            early.in_eval += in_evaluation(self._modes(watched))
         if number == WIRING_STEPS:
             self._judge(watched, early)
         elif number > WIRING_STEPS and number % MODE_STEPS == 0 and not early.mode_told:
             self._mode_flip(watched, early)
+
+    def _conclude(self, early: _Early) -> None:
+        """Were the held gradients gone before the backward that has come since?
+
+        Gradients are cleared just before their own backward; a step whose backward was not seen tells nothing (a
+        generator that steps once in five of its critic). A closure runs backward within the step: judged after it.
+        """
+        if early not in self._watching or self.recorder.backwards == early.since:
+            return
+        self._watching.remove(early)
+        if self._looked_at == self.recorder.backwards:
+            early.looked += 1
+            early.kept += not early.cleared
 
     def after_step(self, step: Step) -> None:
         """Did the weights move; what are the gradients now, to see whether they are zeroed before the next backward."""
         early, watched = self._early.get(step.optimizer), step.watched
         if early is None:
             return
+        self._conclude(early)
         if step.number <= 2 and early.sample:
             early.still += all(torch.equal(sample_of(p), old) for p, old in early.sample)
             if early.still >= 2 and watched.rates().get("lr", 0.0) > 0.0:
@@ -119,8 +131,8 @@ class Wiring(Probe):
         if step.number < WIRING_STEPS:
             present = [p for p in ends(watched.parameters) if p.grad is not None and p.grad.layout == torch.strided]
             early.held = [p for p in present if sample_of(p.grad).any()][-4:]
-            early.cleared = False
-            if early.held:
+            early.cleared, early.since = False, self.recorder.backwards
+            if early.held and early not in self._watching:
                 self._watching.append(early)
         if early.looked >= WIRING_STEPS - 1 and early.kept == early.looked and step.number >= WIRING_STEPS:
             text = "gradients are not zeroed between steps: each step uses the sum of all gradients so far"
@@ -133,12 +145,8 @@ class Wiring(Probe):
     def _judge(self, watched: Watched, early: _Early) -> None:
         recorder, number = self.recorder, WIRING_STEPS
         dead = [n for n, c in zip(watched.names, watched.without_grad, strict=True) if c >= WIRING_STEPS]
-        if dead and len(dead) == len(watched.names):
-            text = "no parameter of the optimizer gets a gradient"
-            recorder.event("live-no-gradient-at-all", text, None, step=number)
-        elif dead:
-            text = f"{len(dead)} of {len(watched.names)} parameters get no gradient: {', '.join(dead[:4])}"
-            recorder.event("live-no-gradient", text, dead[0], step=number)
+        if dead:
+            unreached.tell(recorder, watched, dead, number)
         zero = [n for n, c in zip(watched.names, watched.zero_grad, strict=True) if c >= WIRING_STEPS]
         if zero:
             text = f"{len(zero)} of {len(watched.names)} parameters get a gradient of exactly 0: {', '.join(zero[:4])}"
@@ -166,7 +174,7 @@ class Wiring(Probe):
                 recorder.event("live-not-in-optimizer", text, f"{recorder.names.name_of(root)}.{left[0]}", step=number)
         if early.in_eval >= WIRING_STEPS:
             text = "dropout and batch norm are in evaluation mode while the optimizer steps"
-            recorder.event("live-eval-mode-in-training", text, None, step=number)
+            recorder.event("live-eval-mode-in-training", text, None, step=number, **self._put())
             early.mode_told = True
         early.in_eval = 0
 
@@ -182,18 +190,28 @@ class Wiring(Probe):
                     "live-adapters-frozen", text, f"{self.recorder.names.name_of(root)}.{frozen[0]}", step=WIRING_STEPS
                 )
 
-    def _modes(self) -> list[Any]:
-        """Modules whose behaviour depends on the mode, in the parts of all models that are trained."""
-        return [m for root in self.recorder.names.roots for m in trained_modes(root, False)]
+    def _modes(self, watched: Watched) -> list[Any]:
+        """Modules whose behaviour depends on the mode, in the trained parts of the models of this optimizer.
+
+        A teacher or a finished model beside them is in evaluation mode on purpose.
+        """
+        held = {id(p) for p in watched.parameters}
+        roots = [r for r in self.recorder.names.roots if any(id(p) in held for p in r.parameters())]
+        return [m for root in roots for m in trained_modes(root, False)]
+
+    def _put(self) -> dict[str, Any]:
+        """Where the program last asked for evaluation mode."""
+        place = next((p.evaluation for p in self.recorder.probes if isinstance(p, Origins)), None)
+        return {"path": place[0], "line": place[1]} if place is not None else {}
 
     def _mode_flip(self, watched: Watched, early: _Early) -> None:
-        modes = self._modes()
-        held = {id(p) for w in self.recorder.optimizers.values() for p in w.parameters}
+        modes = self._modes(watched)
+        held = {id(p) for p in watched.parameters}
         trained = [m for m in modes if any(id(p) in held for p in m.parameters())] or modes
         early.in_eval = early.in_eval + 1 if in_evaluation(trained) else 0
         if early.in_eval >= 2:
             text = f"from about step {watched.steps} on dropout and batch norm are in evaluation mode while training"
-            self.recorder.event("live-eval-mode-in-training", text, None, step=watched.steps)
+            self.recorder.event("live-eval-mode-in-training", text, None, step=watched.steps, **self._put())
             early.mode_told = True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainwreck.core.evidence import Evidence
 from trainwreck.runs.signs._curve import Curve, View, at_step, seen, show
@@ -112,4 +113,5 @@ def _pinned(view: View, curve: Curve) -> Iterator[Evidence]:
     share = float((np.abs(curve.v - middle) <= 1e-3 * middle).mean())
     if share > 0.7 and top <= 1.01 * middle:
         text = f"{curve.name} is pinned at {show(middle)} at {share:.0%} of the points: it is logged after clipping"
-        yield seen("grad-norm-pinned", text, curve.where(0), middle)
+        # Clipping at every step is how many runs are meant; by itself it costs nothing.
+        yield replace(seen("grad-norm-pinned", text, curve.where(0), middle), severity="suggestion")

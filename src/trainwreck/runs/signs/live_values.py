@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import median
 
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.run import Series
+from trainwreck.runs.signs import _settings as live_settings
 from trainwreck.runs.signs._curve import View, seen, show
 
 FAMILY = "live"
@@ -31,14 +33,26 @@ DOMINATES = 100.0
 LARGE_TARGET = 20.0
 """Mean or deviation of a regression target from which the first layers of a usual initialisation are far off."""
 ONE_CLASS = 0.98
+FACTOR_NAMES = ("weight", "lambda", "lam", "coef", "beta", "alpha", "gamma", "scale")
+"""What factors of terms are called."""
 _AUXILIARY = re.compile(r"(^|_)(reg|l1|l2|aux|kl|kld|commit|penalty|decay|entropy|ent|tv|gp|div|balance|smooth)", re.I)
 _TERM_KL = re.compile(r"(^|_)kld?($|_)", re.I)
 _OBJECTIVE = re.compile(r"^objective(\d+)/(?:(ce|mse|bce)\d*/)?(.+)$")
+_TABLE = re.compile(r"^(?:objective|frame)(\d+)/")
 _FRAME = re.compile(r"^frame(\d+)/(.+)$")
 
 
 def find(view: View) -> Iterator[Evidence]:
     """Signs of each objective (the line of a backward) by itself."""
+    paths = {
+        e.where.line: e.where.path for e in view.run.events if e.kind == "tensor" and e.where.line and e.where.path
+    }
+    for item in _find(view):
+        yield _at_line(item, paths)
+    yield from live_settings.find(view)
+
+
+def _find(view: View) -> Iterator[Evidence]:
     tables: dict[str, dict[str, Series]] = {}
     for name, series in view.run.series.items():
         table, _, column = name.partition("/")
@@ -54,9 +68,10 @@ def find(view: View) -> Iterator[Evidence]:
                     yield from _regression(numbers)
                 elif prefix.startswith("bce"):
                     yield from _binary(numbers)
-                if prefix != "weight":
+                if prefix not in ("weight", "value"):
                     yield from _accumulation(view, numbers)
-            yield from _terms(view, {c.partition("/")[2]: s for c, s in columns.items() if c.startswith("weight/")})
+            parts = {k: _part(columns, k) for k in ("weight", "value")}
+            yield from _terms(view, parts["weight"], parts["value"])
         else:
             yield from _labels(columns)
 
@@ -128,12 +143,18 @@ def _binary(columns: dict[str, Series]) -> Iterator[Evidence]:
             break
 
 
-def _terms(view: View, factors: dict[str, Series]) -> Iterator[Evidence]:
+def _part(columns: dict[str, Series], prefix: str) -> dict[str, Series]:
+    return {c.partition("/")[2]: s for c, s in columns.items() if c.startswith(f"{prefix}/")}
+
+
+def _terms(view: View, factors: dict[str, Series], seen_values: dict[str, Series]) -> Iterator[Evidence]:
     """Named terms of one loss: contributions (factor times value) against one another."""
     parts: dict[str, float] = {}
     for name, factor in factors.items():
         series = view.run.series.get(f"term/{name}")
-        if series is None or len(series) < 20 or not len(factor):
+        if series is None or len(series) < 20:
+            series = seen_values.get(name)
+        if series is None or len(series) < LEAST_LOOKS or not len(factor):
             continue
         values = [abs(v) for v in series.values[len(series) // 2 :] if math.isfinite(v)]
         if values:
@@ -146,8 +167,8 @@ def _terms(view: View, factors: dict[str, Series]) -> Iterator[Evidence]:
         ratio = leaves[large] / leaves[small]
         if ratio > DOMINATES and not _AUXILIARY.search(small):
             text = f"{large} contributes {show(ratio)} times as much to the loss as {small}"
-            series = view.run.series[f"term/{large}"]
-            yield seen("live-term-dominates", text, _where(series, large), ratio, cls="circumstantial")
+            facts = {"ratio": ratio, "number": median(factors[large].values), "names": [large, *FACTOR_NAMES]}
+            yield seen("live-term-dominates", text, _where(factors[large], large), facts, cls="circumstantial")
 
 
 def _kl(name: str, factor: Series, series: Series) -> Iterator[Evidence]:
@@ -156,7 +177,8 @@ def _kl(name: str, factor: Series, series: Series) -> Iterator[Evidence]:
     weight, last = median(factor.values), median(series.values[-max(1, len(series) // 10) :])
     if weight > 2.0:
         text = f"the KL term {name} stands in the loss with the factor {show(weight)}"
-        yield seen("live-kl-weight-large", text, _where(factor, name), weight, cls="circumstantial")
+        facts = {"number": weight, "names": [name, *FACTOR_NAMES]}
+        yield seen("live-kl-weight-large", text, _where(factor, name), facts, cls="circumstantial")
     if abs(last) < 0.05 and max(series.values) > 10 * max(abs(last), 1e-9):
         text = f"the KL term {name} falls to {show(last)}"
         yield seen("live-kl-vanishes", text, _where(series, name), last, cls="circumstantial")
@@ -204,5 +226,14 @@ def _late(columns: dict[str, Series], name: str) -> Sequence[float]:
 
 
 def _where(series: Series, module: str | None = None) -> Where:
-    """The line of the backward under which the column stands; the path is the recording's."""
+    """The backward under which the column stands; its line is found among the events (``find``)."""
     return Where("tensor", path=series.path, step=series.steps[-1], metric=series.name, module=module)
+
+
+def _at_line(item: Evidence, paths: dict[int, str]) -> Evidence:
+    """``item`` at the line of its backward, which stands in the name of its table."""
+    match = _TABLE.match(item.where.metric or "")
+    line = int(match[1]) if match is not None else 0
+    if line not in paths:
+        return item
+    return replace(item, where=replace(item.where, path=paths[line], line=line))

@@ -1,0 +1,90 @@
+"""Settings of the optimizers, as the recorder saw them, against what they did to weights and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Any
+
+from trainwreck.core.evidence import Evidence, Where
+from trainwreck.core.run import Event, Series
+from trainwreck.runs.signs._curve import View, seen, show
+
+DECOUPLED = ("AdamW", "SGD", "Lion", "Adafactor")
+"""Optimizers in which a step takes rate times decay off each weight."""
+SHRINKS = 2e-3
+"""Rate times decay from which weights halve within 350 steps; recipes stay below 1e-4 (1e-3 times 0.1)."""
+HALF = 0.6
+"""Share of its first norm below which the weight has visibly shrunk."""
+STILL = 1e-5
+"""Update-to-weight ratio below which a step does next to nothing; recipes aim at 1e-3."""
+CONSTANT = 1e-3
+"""Relative spread of gradient norms that only clipping explains."""
+
+
+def find(view: View) -> Iterator[Evidence]:
+    """Decay that shrinks the weights; clipping that leaves nothing of the gradient."""
+    events = [e for e in view.run.events if e.kind == "optimizer" and isinstance(e.value, dict)]
+    for event in events:
+        yield from _decay(view, event)
+        yield from _clipped(view, event)
+
+
+def _first(event: Event) -> dict[str, Any]:
+    groups = event.value.get("settings") if isinstance(event.value, dict) else None
+    groups = [g for g in groups if isinstance(g, dict)] if isinstance(groups, list) else []
+    return max(groups, key=lambda g: _number(g.get("weight_decay")), default={})
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _series(view: View, event: Event, name: str) -> Series | None:
+    index = event.value.get("index") if isinstance(event.value, dict) else 0
+    return view.run.series.get(f"optimizer{index}/{name}" if index else name)
+
+
+def _decay(view: View, event: Event) -> Iterator[Evidence]:
+    settings = _first(event)
+    decay, rate = _number(settings.get("weight_decay")), _number(settings.get("lr"))
+    norms = _series(view, event, "weight_norm")
+    kind = str(event.value.get("optimizer"))
+    if norms is None or len(norms) < 3 or decay <= 0 or rate <= 0 or norms.values[0] <= 0:
+        return
+    strong = rate * decay >= SHRINKS if kind in DECOUPLED else decay >= 0.1
+    share = norms.values[-1] / norms.values[0]
+    if strong and share < HALF:
+        text = (
+            f"{kind} with decay {decay:g} at rate {rate:g} takes {show(rate * decay)} off each weight at a step: the"
+            f" weights have shrunk to {share:.0%} of their first norm"
+        )
+        facts = {"number": decay, "names": ["weight_?decay|^wd$", "decay|l2"]}
+        yield seen("live-decay-shrinks-weights", text, _where(event, norms), facts)
+
+
+def _clipped(view: View, event: Event) -> Iterator[Evidence]:
+    norms, ratios = _series(view, event, "grad_norm"), _series(view, event, "update_ratio")
+    if norms is None or ratios is None or len(norms) < 20 or len(ratios) < 3:
+        return
+    usual = median(norms.values)
+    same = [v for v in norms.values if abs(v - usual) <= CONSTANT * usual]
+    if usual > 0 and len(same) >= 0.9 * len(norms) and median(ratios.values) < STILL:
+        text = (
+            f"the gradient norm is {show(usual)} at {len(same)} of {len(norms)} steps: it is clipped every time, and"
+            f" steps change the weights by {show(median(ratios.values))} of their size"
+        )
+        facts = {"number": float(f"{usual:.3g}"), "names": ["clip|max_?norm", "norm|grad"]}
+        yield seen("live-gradient-clipped-always", text, _where(event, norms), facts)
+
+
+def _where(event: Event, series: Series) -> Where:
+    """Where the optimizer was made."""
+    place = event.where if event.where.kind == "code" else None
+    return Where(
+        "code" if place is not None else "tensor",
+        path=place.path if place is not None else series.path,
+        line=place.line if place is not None else None,
+        step=series.steps[-1],
+        metric=series.name,
+    )
