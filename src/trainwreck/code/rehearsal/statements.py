@@ -95,8 +95,9 @@ class Statements(State):
             case ast.Expr():
                 self.value(node.value, frame)
             case ast.Assign():
+                before = self.serial
                 value = self.value(node.value, frame)
-                if isinstance(value, Obj | Node) and isinstance(node.value, ast.Name | ast.Attribute):
+                if isinstance(value, Obj | Node) and value.serial <= before and not isinstance(node.value, ast.IfExp):
                     self.memo.setdefault("aliases", []).append(((node, frame.scope), value))
                 for target in node.targets:
                     self.store(target, value, frame)

@@ -88,7 +88,7 @@ def _listed(run: Rehearsing, asked: Asked) -> Value:
         found = sorted(found)
     if asked.name == "tuple" and not more:
         return tuple(found)
-    return Items(list(found), more, source=given if asked.name != "islice" else None)
+    return Items(list(found), more, place=asked.place, source=given if asked.name != "islice" else None)
 
 
 @function("itertools.chain")
@@ -337,7 +337,10 @@ def _copy(run: Rehearsing, asked: Asked) -> Value:
     given = asked.args[0] if asked.args else None
     if asked.name == "copy" and isinstance(given, Obj) and is_module(given):
         return given
-    return run.copied(given, {})
+    made = run.copied(given, {})
+    if isinstance(made, Obj):
+        made.place = asked.place
+    return made
 
 
 @function("functools.partial")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -261,36 +261,42 @@ def swapped(run: Rehearsing) -> Iterator[Answer]:
         if len({p.direction for p in fakes}) != 1 or len({p.direction for p in reals}) != 1:
             continue
         fake, real = fakes[0], reals[0]
+        every = [*own, *made]
         goals = {p.direction for p in made if p.direction}
         if fake.direction == real.direction:
             wrong = fake if fake.direction < 0 else real
-            yield _told(wrong, "made and real samples are pulled to the same score here")
+            yield _told(wrong, "made and real samples are pulled to the same score here", every)
         elif goals == {fake.direction}:
             maker = next(p for p in made if p.direction)
             if real.direction < 0:
-                yield _told(maker, "the maker is trained to the score that the judge gives to made samples", fake)
+                yield _told(
+                    maker, "the maker is trained to the score that the judge gives to what is made", every, fake
+                )
             else:
-                first = min((fake, real), key=lambda p: getattr(_place(p.term)[0], "lineno", 0))
-                yield _told(first, "the judge is trained to call made samples real, and so is their maker", maker)
+                first = min((fake, real), key=lambda p: getattr(_place(p.term, every)[0], "lineno", 0))
+                yield _told(first, "the judge is trained to call what is made real, and so is the maker", every, maker)
 
 
-def _place(term: Term) -> Place:
+def _place(term: Term, others: Iterable[Pull] = ()) -> Place:
+    """Where a term is written; where a function makes several of them, the call of it."""
     for node in (term.node, *reversed(term.path)):
         if node.place is not None:
-            return node.place
+            here = node.place[0]
+            shared = [p for p in others if p.term.node.place is not None and p.term.node.place[0] is here]
+            return node.stack[-1] if len(shared) > 1 and node.stack else node.place
     raise ValueError
 
 
-def _told(pull: Pull, text: str, other: Pull | None = None) -> Answer:
-    return Answer(_place(pull.term), text, (_place(other.term),) if other is not None else ())
+def _told(pull: Pull, text: str, others: Iterable[Pull], other: Pull | None = None) -> Answer:
+    return Answer(_place(pull.term, others), text, (_place(other.term, others),) if other is not None else ())
 
 
 def saturating(run: Rehearsing) -> Iterator[Answer]:
     """The maker minimises ``log(1 - D)``: without a gradient where the judge is sure."""
-    for _, made in _duels(run):
+    for own, made in _duels(run):
         for pull in made:
             if pull.direction < 0 and _flat(pull.term):
-                yield _told(pull, "this is log(1 - D): it has no slope where the judge sees through the samples")
+                yield _told(pull, "this is log(1 - D): it has no slope where the judge is sure", [*own, *made])
                 return
 
 

@@ -9,7 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of, squared_error
 
 NOISE = frozenset(["randn", "randn_like", "normal", "standard_normal"])
@@ -59,10 +59,8 @@ def denoisers(run: Rehearsing) -> list[Denoiser]:
 
 def _mixed(value: Value, noise: Node) -> bool:
     """True where the noise is added to something (not only the data made with noise long before)."""
-    for node in ancestors(value, through=lambda n: n.op in ("add", "sub", "mul", "setitem", "lerp", *STRUCTURE)):
-        if node is noise:
-            return True
-    return False
+    passes = ("add", "sub", "mul", "setitem", "lerp", "either", *STRUCTURE, *JOINS)
+    return any(node is noise for node in ancestors(value, through=lambda n: n.op in passes))
 
 
 def other_noise(run: Rehearsing) -> Iterator[Answer]:
@@ -194,7 +192,8 @@ def mixture(given: Event) -> tuple[Node, Node] | None:
     for _ in range(8):
         if at is None or at.op == "add":
             break
-        at = next(iter(parts(at.inputs[0])), None) if at.op in (*STRUCTURE, "either", "setitem") and at.inputs else None
+        goes_on = at.op in (*STRUCTURE, *JOINS, "either", "setitem") and at.inputs
+        at = next(iter(parts(at.inputs[0])), None) if goes_on else None
     if at is None:
         return None
     sides = [i for i in at.inputs[:2] if isinstance(i, Node)]
@@ -202,10 +201,15 @@ def mixture(given: Event) -> tuple[Node, Node] | None:
         return None
     for side, other in ((sides[0], sides[1]), (sides[1], sides[0])):
         noise = next((n for m in _multiplied(side) for n in core(m) if n.op in NOISE), None)
-        wide = [m for m in _multiplied(other) if not any(id(n) in times for n in ancestors(m))]
+        wide = [m for m in _multiplied(other) if not any(id(n) in times for n in ancestors(m)) and not _schedule(m)]
         if noise is not None and wide and not any(n is noise for n in ancestors(wide[0])):
             return wide[0], noise
     return None
+
+
+def _schedule(node: Node) -> bool:
+    """True for a factor that comes from a table of noise levels."""
+    return any(n.op in ("sqrt", "cumprod", "linspace", "rsqrt", "cos") for n in list(ancestors(node))[:10])
 
 
 def _multiplied(node: Node) -> list[Node]:

@@ -53,9 +53,8 @@ def _counts(node: Node) -> bool:
     """A comparison of a count of steps with a limit."""
     if node.op not in ("ge", "gt", "eq"):
         return False
-    return any(isinstance(i, Node) and i.op == "counter" for i in node.inputs) and any(
-        isinstance(i, int) for i in node.inputs
-    )
+    counted = (n for i in node.inputs for n in list(ancestors(i))[:4])
+    return any(n.op == "counter" for n in counted) and any(isinstance(i, int) for i in node.inputs)
 
 
 def _goes_on(node: Node) -> Node | None:

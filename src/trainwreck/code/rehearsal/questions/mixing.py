@@ -8,7 +8,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
+from trainwreck.code.rehearsal.questions.roles import core
 from trainwreck.code.rehearsal.questions.terms import REDUCED, Term, losses_of
 
 SUPERVISED = REDUCED | frozenset(["pow", "square"])
@@ -43,42 +43,30 @@ def _mix(node: Node) -> tuple[Node, Node, Value] | None:
     """``a * x + (1 - a) * x[index]``: the sum, the index and the share ``a`` of the first."""
     if node.op != "add" or len(node.inputs) < 2 or node.grad:
         return None
-    sides = [_product(i) for i in node.inputs[:2]]
-    if any(s is None for s in sides):
+    sides = [i for i in node.inputs[:2] if isinstance(i, Node) and i.op == "mul" and len(i.inputs) > 1]
+    if len(sides) != 2:
         return None
-    for one, other in ((sides[0], sides[1]), (sides[1], sides[0])):
-        assert one is not None
-        assert other is not None
-        (x, a), (picked, b) = one, other
-        if picked.op in ("getitem", "index_select", "roll", "flip") and picked.inputs and picked.inputs[0] is x:
+    for one, other in (sides, sides[::-1]):
+        for number, picked in enumerate(other.inputs[:2]):
+            if not isinstance(picked, Node) or picked.op not in PICKS or not picked.inputs:
+                continue
+            place = next((n for n, i in enumerate(one.inputs[:2]) if i is picked.inputs[0]), None)
             index = picked.inputs[-1] if picked.op in ("getitem", "index_select") else picked
-            if isinstance(index, Node) and any(
-                n.op in ("randperm", "permutation", "roll", "flip") for n in ancestors(index)
+            if place is None or not isinstance(index, Node) or not _permuted(index):
+                continue
+            a, b = one.inputs[1 - place], other.inputs[1 - number]
+            if (isinstance(b, Node) and b.op == "sub" and b.inputs[-1] is a) or (
+                isinstance(a, Node) and a.op == "sub" and a.inputs[-1] is b
             ):
-                if isinstance(b, Node) and b.op == "sub" and b.inputs[-1] is a:
-                    return node, index, a
-                if isinstance(a, Node) and a.op == "sub" and a.inputs[-1] is b:
-                    return node, index, a
+                return node, index, a
     return None
 
 
-def _product(value: Value) -> tuple[Node, Value] | None:
-    if not isinstance(value, Node) or value.op != "mul" or len(value.inputs) < 2:
-        return None
-    one, other = value.inputs[:2]
-    for x, share in ((one, other), (other, one)):
-        wide = isinstance(x, Node) and x.op in (
-            "getitem",
-            "index_select",
-            "batch",
-            "roll",
-            "flip",
-            "element",
-            *STRUCTURE,
-        )
-        if wide and isinstance(x, Node):
-            return x, share
-    return None
+PICKS = frozenset(["getitem", "index_select", "roll", "flip"])
+
+
+def _permuted(index: Node) -> bool:
+    return any(n.op in ("randperm", "permutation", "roll", "flip") for n in ancestors(index))
 
 
 def _target(term: Term) -> Node | None:

@@ -94,6 +94,9 @@ def log_probability(node: Node, depth: int = 0) -> tuple[Node, int] | None:
         and any(n.op in ("softmax", "sigmoid") for n in list(ancestors(first))[:8])
     ):
         return node, 1
+    if node.op in ("stack", "cat") and node.inputs and first is None:
+        held = list(parts(node.inputs[0]))
+        return log_probability(held[0], depth + 1) if held else None
     if first is None:
         return None
     if node.op == "exp":
@@ -101,11 +104,8 @@ def log_probability(node: Node, depth: int = 0) -> tuple[Node, int] | None:
         if inner.op == "sub" and inner.inputs and isinstance(inner.inputs[0], Node):
             return log_probability(inner.inputs[0], depth + 1)
         return None
-    if node.op in STRUCTURE or node.op in ("sum", "mean", "stack", "cat", "clamp", "either"):
+    if node.op in STRUCTURE or node.op in ("sum", "mean", "clamp", "either"):
         return log_probability(first, depth + 1)
-    if node.op in ("stack", "cat"):
-        inner_parts = list(parts(node.inputs[0]))
-        return log_probability(inner_parts[0], depth + 1) if inner_parts else None
     if node.op == "neg":
         found = log_probability(first, depth + 1)
         return (found[0], -found[1]) if found else None
@@ -221,10 +221,22 @@ def minimised(run: Rehearsing) -> Iterator[Answer]:
             n.op in REDUCED for n in list(ancestors(found.advantage))[:40]
         ):
             continue
+        if not sign and _kind(found.advantage) == "data":
+            sign = 1 if _speaks_of_gain(found) else 0
         if found.sign > 0 and sign > 0 and not _is_cost(found, where):
             text = "the loss grows with the probability of what earned most, and is minimised"
             yield Answer(found.place, text, (event.place,) if event.place is not None else ())
             return
+
+
+GAINS = re.compile(r"adv|reward|return|gain|gae|togo|score|payoff|profit", re.IGNORECASE)
+
+
+def _speaks_of_gain(found: Surrogate) -> bool:
+    """True where the product names what is multiplied as something of which more is better."""
+    node = found.place[0]
+    text = ast.unparse(node) if isinstance(node, ast.expr) else ""
+    return bool(GAINS.search(text)) and not COSTS.search(text)
 
 
 def _is_cost(found: Surrogate, where: Node | None) -> bool:

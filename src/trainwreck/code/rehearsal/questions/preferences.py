@@ -180,7 +180,7 @@ def _named(node: Node) -> int:
         if inner.op in ("item", "getitem", "batch", "element", "part", "argument"):
             words += [i for i in inner.inputs if isinstance(i, str)]
             words += [inner.name] if inner.op == "argument" else []
-    for at, _ in node.stack[-2:]:
+    for at, _ in (*node.stack[-2:], *((node.place,) if node.place is not None else ())):
         if isinstance(at, ast.Call):
             words += [ast.unparse(a) for a in at.args]
     text = " ".join(words)

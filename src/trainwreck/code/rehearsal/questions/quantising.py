@@ -11,7 +11,7 @@ from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, unknown
-from trainwreck.code.rehearsal.questions.terms import Term, losses_of, parameters_behind, squared_error
+from trainwreck.code.rehearsal.questions.terms import Term, losses_of, parameters_behind, squared_error, weighed_at
 
 NEAREST = frozenset(["argmin", "argmax", "min", "max", "topk", "one_hot"])
 LOOKUPS = frozenset(["getitem", "embedding", "index_select", "matmul", "mm", "einsum", "gather", "take"])
@@ -95,7 +95,10 @@ def _hung(value: Value) -> set[int]:
 
 
 def _cancelled(node: Node) -> Node | None:
-    """``z + (q - z)`` without a stop: only ``q`` remains."""
+    """``z + (q - z)`` or ``z + q - z`` without a stop: only ``q`` remains."""
+    if node.op == "sub" and len(node.inputs) >= 2 and isinstance(node.inputs[0], Node) and node.inputs[0].op == "add":
+        rest = [i for i in node.inputs[0].inputs[:2] if i is not node.inputs[1]]
+        return rest[0] if len(rest) == 1 and isinstance(rest[0], Node) else None
     if node.op == "add" and len(node.inputs) >= 2:
         for one, other in ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0])):
             if isinstance(other, Node) and other.op == "sub" and len(other.inputs) >= 2 and other.inputs[1] is one:
@@ -244,22 +247,11 @@ def dominating(run: Rehearsing) -> Iterator[Answer]:
             for term in kept.commitment:
                 plain = [r.op for r in term.reductions] == [r.op for r in rest[0].reductions]
                 if plain and not term.factors and term.weight / rest[0].weight >= DOMINATES:
-                    place = _weighted(term) or term.node.place
+                    place = weighed_at(run, term) or term.node.place
                     if place is not None and event.place is not None:
                         text = f"the commitment counts {term.weight / rest[0].weight:g} times as much as the rest"
                         yield Answer(place, text, (event.place,))
                         return
-
-
-def _weighted(term: Term) -> Place | None:
-    for node in term.path:
-        if (
-            node.op == "mul"
-            and node.place is not None
-            and any(isinstance(i, int | float) and abs(i) > 1 for i in node.inputs)
-        ):
-            return node.place
-    return None
 
 
 # ---------------------------------------------------------------------- stops on the wrong side

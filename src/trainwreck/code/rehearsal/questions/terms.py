@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from trainwreck.code.bounds import origin
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Value, candidates
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, core
 
@@ -123,6 +125,24 @@ def number_of(value: Value) -> float | None:
     return None
 
 
+def weighed_at(run: Rehearsing, term: Term, least: float = 1.0) -> Place | None:
+    """Where the largest number in front of a term is written: its literal, or the product."""
+    best: tuple[float, Node, int] | None = None
+    for node in term.path:
+        for number, item in enumerate(node.inputs[:2] if node.op == "mul" else ()):
+            known = number_of(item)
+            if known is not None and abs(known) > max(least, best[0] if best is not None else 0):
+                best = (abs(known), node, number)
+    if best is None or best[1].place is None:
+        return None
+    at, scope = best[1].place
+    if isinstance(at, ast.BinOp):
+        side = at.right if best[2] else at.left
+        if isinstance(side, ast.Name | ast.Attribute | ast.Subscript):
+            return origin(run.project, side, scope)
+    return best[1].place
+
+
 def losses_of(run: Rehearsing) -> Iterator[tuple[Event, list[Term]]]:
     """Each backward (the last turn of a place) with the terms of its loss."""
     memo = run.memo.setdefault("terms", {})
@@ -134,7 +154,7 @@ def losses_of(run: Rehearsing) -> Iterator[tuple[Event, list[Term]]]:
 
 def parameters_behind(value: Value, *, through_grad: bool = False) -> dict[int, Node]:
     """The parameters that stand behind a value; ``through_grad``: only those that it hangs on."""
-    walked = ancestors(value, through=lambda n: n.grad and n.op != "param") if through_grad else ancestors(value)
+    walked = ancestors(value, through=lambda n: n.op != "param" and (n.grad or not through_grad))
     return {id(n): n for n in walked if n.op == "param"}
 
 

@@ -16,6 +16,7 @@ from trainwreck.code.rehearsal.questions.terms import (
     losses_of,
     reconstructions,
     squared_error,
+    weighed_at,
 )
 
 HEAVY = 0.3
@@ -38,17 +39,29 @@ def mismatched_reductions(run: Rehearsing) -> Iterator[Answer]:
         one, other = averaged(kl.term), averaged(recon)
         if kl.term.node.op == "kl_divergence" and one == "":
             continue
-        if kl.term.factors or recon.factors:
+        if not _per_sample(kl.term) or not _per_sample(recon):
             continue
         count = _features(recon)
-        if other == "mean" and one in ("sum", "sum of each") and kl.weight >= HEAVY:
-            if _makes_up(recon.weight, count) or (one == "sum" and kl.weight < 1e-3):
+        if other == "mean" and one in ("sum", "sum of each") and kl.weight * _batch(kl.term, one) >= HEAVY:
+            if _makes_up(recon.weight, count):
                 continue
             text = "the reconstruction is averaged over all its elements, and the KL term is summed"
             yield Answer(_where(recon), text, (_where(kl.term), place))
         elif other in ("sum", "sum of each") and one == "mean" and 0 < kl.weight <= 1.01 and _is_half(kl):
             text = "the KL term is averaged over all its elements, and the reconstruction is summed"
             yield Answer(_where(kl.term), text, (_where(recon), place))
+
+
+def _per_sample(term: Term) -> bool:
+    """True where nothing unknown stands in front but the number of samples."""
+    return all(f.op in ("len", "size") for f in term.factors)
+
+
+def _batch(term: Term, way: str) -> float:
+    """How many samples a sum over everything runs over, where that is known."""
+    dims = term.node.shape.dims
+    known = dims[0] if way == "sum" and not term.node.shape.open and len(dims) > 1 else None
+    return float(known) if known is not None else 1.0
 
 
 def _is_half(kl: Divergence) -> bool:
@@ -90,23 +103,11 @@ def _where(term: Term) -> Place:
 def heavy_divergence(run: Rehearsing) -> Iterator[Answer]:
     """The KL term counts many times as much as the reconstruction."""
     for place, _, kl, recon in _pairs(run):
-        if recon.weight <= 0 or kl.weight <= 0 or kl.term.factors or recon.factors:
+        if recon.weight <= 0 or kl.weight <= 0 or not _per_sample(kl.term) or not _per_sample(recon):
             continue
         ways = averaged(kl.term), averaged(recon)
         same = ways[0] == ways[1] or {*ways} == {"sum", "sum of each"} or ways[1] == "mean"
         unit = 0.5 if recon.weight == 0.5 else 1.0
         if same and ways[0] and kl.weight / (recon.weight / unit) >= TOO_MUCH:
             text = f"the KL term counts {kl.weight * unit / recon.weight:g} times as much as the reconstruction"
-            yield Answer(_weighted(kl.term), text, (place,))
-
-
-def _weighted(term: Term) -> Place:
-    """Where the weight is multiplied onto the term: the outermost product."""
-    for node in term.path:
-        if (
-            node.op == "mul"
-            and node.place is not None
-            and any(isinstance(i, int | float) and abs(i) > 1 for i in node.inputs)
-        ):
-            return node.place
-    return _where(term)
+            yield Answer(weighed_at(run, kl.term) or _where(kl.term), text, (place,))

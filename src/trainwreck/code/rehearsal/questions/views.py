@@ -102,6 +102,8 @@ def identical(run: Rehearsing) -> Iterator[Answer]:
         contrast = None
         for node, one, other in _comparisons(run, event):
             left, right = embeddings(one), embeddings(other)
+            if any(n.op in LOUD and n.grad for side in (one, other) for n in ancestors(side)):
+                continue
             found = {id(e): e for e in (*left, *right) if e.op != "param" and _computed(e)}
             pairs = [(a, b) for a in found.values() for b in found.values() if a.serial < b.serial]
             for a, b in pairs[:6]:
@@ -111,7 +113,7 @@ def identical(run: Rehearsing) -> Iterator[Answer]:
                     contrast = _contrastive(run, event)
                 if not (same or contrast) or _stirred(run, a) or _stirred(run, b):
                     continue
-                place = _same_inputs(a, b)
+                place = _same_inputs(run, a, b)
                 if place is not None and id(place[0]) not in told:
                     told.add(id(place[0]))
                     text = "both views are one tensor: the loss compares a result with itself"
@@ -158,7 +160,7 @@ def data_inputs(value: Node) -> list[Node]:
     return list(found.values())
 
 
-def _same_inputs(a: Node, b: Node) -> Place | None:
+def _same_inputs(run: Rehearsing, a: Node, b: Node) -> Place | None:
     """Where the second of two views is made that are the same tensor; None where they differ."""
     mine, other = data_inputs(a), data_inputs(b)
     if not mine or len(mine) != len(other) or len(mine) > 3:
@@ -170,7 +172,8 @@ def _same_inputs(a: Node, b: Node) -> Place | None:
                 return None
             where = _first_inplace(two) or two.place
         elif where is None:
-            where = _made(one, two, b)
+            where = next((p for p, v in reversed(run.memo.get("aliases", ())) if v is two and one is two), None)
+            where = where or _made(one, two, b)
     return where
 
 
