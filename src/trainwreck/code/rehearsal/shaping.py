@@ -29,7 +29,7 @@ OPERATORS = frozenset(
 SAME = frozenset(
     """neg invert not buffer data setitem loaded layer_norm batch_norm group_norm rms_norm instance_norm scale threshold
     isnan isfinite isinf logical_not log2 log10 expm1 acos asin arccos arcsin tan sinh cosh atan erfinv lgamma digamma
-    masked_scatter scatter scatter_add index_fill index_add cumprod softmin uniform normal bernoulli fill copy fillna
+    masked_scatter scatter scatter_add index_fill index_add cumprod softmin bernoulli fill copy fillna
     gumbel_softmax logit sinc trunc""".split()
 )
 """Functions of one tensor that keep its shape, beyond those of ``shapes.functions``."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained, users
@@ -125,6 +125,11 @@ def triangle(mask: Value, depth: int = 0) -> tuple[str, int, bool] | None:
     return None
 
 
+def _drawn(mask: Node) -> Place | None:
+    """Where the triangle is made."""
+    return next((n.place for n in ancestors(mask) if n.op in ("tril", "triu")), None)
+
+
 def empty_rows(run: Rehearsing) -> Iterator[Answer]:
     """A triangle that hides all of the first or last row of an attention."""
     for hidden in hidings(run):
@@ -136,10 +141,10 @@ def empty_rows(run: Rehearsing) -> Iterator[Answer]:
         # the hidden ones start at this diagonal (upper), or end at it (lower)
         edge = diagonal if not negated else diagonal + (1 if kind == "tril" else -1)
         if hidden.true and upper and edge <= 0:
-            place = hidden.mask.place or hidden.at.place
+            place = _drawn(hidden.mask) or hidden.at.place
             yield Answer(place, "the mask takes the diagonal too: the first row has nothing left for the softmax")
         elif not hidden.true and not upper and edge < 0:
-            place = hidden.mask.place or hidden.at.place
+            place = _drawn(hidden.mask) or hidden.at.place
             yield Answer(place, "the mask leaves the diagonal out: the first row has nothing left for the softmax")
 
 

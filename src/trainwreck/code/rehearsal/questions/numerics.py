@@ -8,11 +8,14 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import behind, bounds, core, trained, users, vanishes
+from trainwreck.code.rehearsal.questions.roles import RAW, behind, bounds, core, trained, users, vanishes
 
 LOGS = frozenset(["log", "log2", "log10"])
 STEEP = frozenset(["log", "sqrt", "rsqrt", "reciprocal", "acos", "asin", "arccos", "log2", "log10"])
 """Functions whose slope is infinite, or that are not defined, at a border of their domain."""
+NORMS = frozenset(["batch_norm", "layer_norm", "group_norm", "rms_norm", "instance_norm", "normalize"])
+LARGE = 100
+"""Inputs of this size give outputs above 88, where exp of float32 ends, with the usual initial weights."""
 COMPARED = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 
 
@@ -44,6 +47,20 @@ def exp_overflow(run: Rehearsing) -> Iterator[Answer]:
         if any(_divides_own_sum(run, user, node) for user in users(run).get(id(node), ())):
             text = "a softmax by hand without subtracting the maximum: it overflows for large scores"
             yield Answer(node.place, text)
+        elif (scale := _scaled_input(node)) is not None:
+            text = f"this output has no bound and is exponentiated, and the inputs are scaled by {scale:g}"
+            raw = next((n for n in ancestors(node) if n.op in RAW and n.place is not None), node)
+            yield Answer(raw.place or node.place, text, (node.place,))
+
+
+def _scaled_input(node: Node) -> float | None:
+    """A constant of a hundred or more that the inputs of the network are multiplied with."""
+    for inner in ancestors(node):
+        if inner.op == "mul" and not inner.grad:
+            factor = next((i for i in inner.inputs if isinstance(i, int | float) and abs(i) >= LARGE), None)
+            if factor is not None and not any(n.op in NORMS for n in ancestors(node)):
+                return float(factor)
+    return None
 
 
 def _divides_own_sum(run: Rehearsing, user: Node, node: Node) -> bool:

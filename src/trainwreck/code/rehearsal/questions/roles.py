@@ -29,8 +29,8 @@ LOGARITHMS = frozenset(["log_softmax", "logsigmoid", "log_prob", "logsumexp_norm
 KEEPS_SIGN = frozenset(
     ["mean", "sum", "amax", "amin", "max", "min", "logsumexp", "median", "dropout", "prod", "cumsum"]
 )
-TINY = 1e-30
-"""The smallest constant that keeps a float32 away from zero in a sum (the smallest normal one is 1.2e-38)."""
+HIGHEST = frozenset(["max", "amax", "logsumexp"])
+"""What taken off leaves nothing above zero."""
 
 
 def core(value: Value) -> list[Node]:
@@ -174,6 +174,8 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         return Bounds(0.0, math.inf)
     if op in ("clamp", "clip", "clamp_min", "clamp_max", "maximum", "minimum"):
         return _clamped(value, depth)
+    if op == "sub" and len(inputs) == 2 and any(n.op in HIGHEST for n in ancestors(inputs[1], through=_selects)):
+        return Bounds(-math.inf, 0.0)
     if op in ("add", "sub", "mul", "div", "neg") and inputs:
         return _arithmetic(op, [bounds(i, depth + 1) for i in inputs[:2]])
     if op in ("batch", "loaded", "mul_", "buffer") and first is not None and op != "batch":
@@ -189,6 +191,10 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         base = bounds(first, depth + 1)
         return Bounds(0.0 if base.low >= 0 else -math.inf, 0.0 if base.high <= 0 else math.inf, base.free)
     return ANYTHING
+
+
+def _selects(node: Node) -> bool:
+    return node.op in STRUCTURE or node.op in ("part", "either", "attribute")
 
 
 def _exp(value: float) -> float:
@@ -274,7 +280,10 @@ def vanishes(value: Value, depth: int = 0) -> str:
         return next((why for side in sides if (why := vanishes(side, depth + 1))), "")
     if op == "sub" and len(inputs) == 2 and bounds(first) == Bounds(1.0, 1.0):
         return "1 - " + why if (why := vanishes(inputs[1], depth + 1)) and bounds(inputs[1]).high <= 1 else ""
-    if op in ("add", "maximum", "clamp", "clip", "clamp_min", "where", "masked_fill", "nan_to_num", "logsumexp"):
+    if op == "where" and len(inputs) > 2:
+        chosen = [vanishes(i, depth + 1) for i in inputs[1:3]]
+        return chosen[0] if all(chosen) else ""
+    if op in ("add", "maximum", "clamp", "clip", "clamp_min", "masked_fill", "nan_to_num", "logsumexp"):
         if op == "add" and len(inputs) == 2:
             found = [vanishes(i, depth + 1) for i in inputs]
             return found[0] if all(found) else ""

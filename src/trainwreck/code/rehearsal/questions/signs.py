@@ -111,6 +111,17 @@ def flipped(run: Rehearsing) -> Iterator[Answer]:
             yield answer
 
 
+def divergence(run: Rehearsing) -> Iterator[Answer]:
+    """The divergence from the prior is pushed the wrong way, and the error beside it is not."""
+    for event in backwards(run):
+        found = [t for t in terms(event.subject) if t.node.grad]
+        if event.place is None or any(t.sign < 0 and (t.node.op in ERRORS or _by_hand(t.node)) for t in found):
+            continue
+        answer = _gaussian(found, event.place)
+        if answer is not None:
+            yield answer
+
+
 def _ascends(run: Rehearsing) -> bool:
     """True where an optimizer maximises, or only an input is optimised (an attack, a visualisation)."""
     for optimizer in [o for o in run.objects if is_optimizer(o)]:
@@ -232,10 +243,13 @@ def _side(run: Rehearsing, node: Node) -> str:
 
 
 def _written(run: Rehearsing, node: Node) -> str:
-    """The names that the expression of a value is made of, and of the values under it."""
-    found = []
+    """The names that the expression of a value is made of, and the one that it is given."""
+    found: list[str] = []
     for inner in (node, *[i for i in node.inputs[:2] if isinstance(i, Node)]):
-        if inner.place is not None:
-            names = [n.id for n in ast.walk(inner.place[0]) if isinstance(n, ast.Name)]
-            found += [n for n in names if n not in ("F", "torch")]
+        if inner.place is None:
+            continue
+        found += [n.id for n in ast.walk(inner.place[0]) if isinstance(n, ast.Name) and n.id not in ("F", "torch")]
+        statement = run.project.statement(*inner.place)
+        if isinstance(statement, ast.Assign):
+            found += [t.id for t in statement.targets if isinstance(t, ast.Name)]
     return " ".join(found)

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import is_torch
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.weights import grow
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -173,6 +175,13 @@ MAX_DEPTH = 12
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(answers(__name__, project, grow))
+    yield from found
+    if not found:
+        yield from _written(project)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     weighted: list[Call] = []
     for call in project.calls(*WEIGHTED):
         value = call.argument("weight", 0 if call.name.endswith("Loss") else 2)

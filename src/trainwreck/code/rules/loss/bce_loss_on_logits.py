@@ -24,10 +24,10 @@ BAD = (
     """
 from torch import nn
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
-criterion = nn.BCELoss()
+criterion = nn.BCELoss()  # expect
 def train(loader):
     for x, y in loader:
-        loss = criterion(model(x), y)  # expect
+        loss = criterion(model(x), y)
         loss.backward()
 """,
     """
@@ -61,10 +61,10 @@ BCE = {"bce", "binarycrossentropy"}
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(_written(project))
+    found = list(answers(__name__, project, bce_on_logits))
     yield from found
     if not found:
-        yield from answers(__name__, project, bce_on_logits)
+        yield from _written(project)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -17,7 +17,7 @@ from trainwreck.code.facts import names_in, source
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.signs import flipped
+from trainwreck.code.rehearsal.questions.signs import divergence, flipped
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_loss
@@ -153,7 +153,7 @@ KINDS = {
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(_written(project))
+    found = list(answers(__name__, project, divergence)) or list(_written(project))
     yield from found
     if not found:
         yield from answers(__name__, project, flipped)

@@ -1,0 +1,74 @@
+"""Weights of classes: whether they grow or fall with the number of samples of a class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Table, Value, candidates
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, loss_place, losses
+
+COUNTS = frozenset(["bincount", "value_counts", "Counter", "histc", "counts"])
+KEEPS = STRUCTURE | frozenset(
+    ["sqrt", "clamp", "clip", "clamp_min", "float", "maximum", "log1p", "add", "softmax", "log"]
+)
+SUMMARIES = frozenset(["sum", "mean", "max", "min", "len", "norm", "numel", "size", "median"])
+"""What makes one number of the counts: weights that are divided by it keep their sense."""
+
+
+def grow(run: Rehearsing) -> Iterator[Answer]:
+    """The weights of a loss that are the larger the more samples a class has."""
+    for loss in losses(run, "cross_entropy", "nll_loss"):
+        weight = loss.options.get("weight")
+        if weight is None and loss.owner is not None:
+            weight = loss.owner.get("weight", 0)
+        sense, made = _sense(weight, 0)
+        place = made if made is not None else loss_place(loss)
+        if sense > 0 and place is not None:
+            proof = (loss.place,) if loss.place is not None else ()
+            yield Answer(place, "these weights grow with the number of samples of a class", proof)
+
+
+def _sense(value: Value, depth: int) -> tuple[int, Place | None]:
+    """(+1 if ``value`` grows with the counts, -1 if it falls with them, else 0; the operation that settled it)."""
+    if depth > 30:
+        return 0, None
+    if isinstance(value, tuple | Items):
+        items = list(value) if isinstance(value, tuple) else value.items
+        return _sense(items[0], depth + 1) if items else (0, None)
+    if isinstance(value, Table):
+        return _sense(next(iter(value.entries.values()), None), depth + 1)
+    if not isinstance(value, Node) or value.op in SUMMARIES:
+        return 0, None
+    inputs = value.inputs
+    if value.op == "either":
+        found = {_sense(c, depth + 1) for c in candidates(value)}
+        return found.pop() if len(found) == 1 else (0, None)
+    if value.op in COUNTS or (value.op == "part" and _counted(value)):
+        return 1, None
+    if value.op in ("div", "mul") and len(inputs) > 1:
+        (one, first), (other, second) = (_sense(i, depth + 1) for i in inputs[:2])
+        if bool(one) == bool(other):
+            return 0, None
+        if one:
+            return one, first or value.place
+        return (-other if value.op == "div" else other), second or value.place
+    if value.op == "pow" and len(inputs) > 1 and isinstance(inputs[1], int | float):
+        sense, place = _sense(inputs[0], depth + 1)
+        return (sense if inputs[1] > 0 else -sense), place or value.place
+    if value.op == "reciprocal" or (value.op == "sub" and len(inputs) > 1 and isinstance(inputs[0], int | float)):
+        sense, place = _sense(inputs[-1], depth + 1)
+        return -sense, place or value.place
+    if value.op == "neg":
+        sense, place = _sense(inputs[0], depth + 1)
+        return -sense, place
+    if value.op in KEEPS and inputs:
+        return _sense(inputs[0], depth + 1)
+    return 0, None
+
+
+def _counted(part: Node) -> bool:
+    """``values, counts = unique(labels, return_counts=True)``."""
+    base = part.inputs[0]
+    return isinstance(base, Node) and base.op == "unique" and "return_counts" in base.options and part.inputs[1] == 1
