@@ -51,7 +51,17 @@ def _held(run: Rehearsing, optimizer: Value) -> dict[str, Value]:
     if not is_optimizer(optimizer):
         return {}
     held, complete = run.optimized(optimizer)
-    return {"held": held, "complete": complete}
+    return {"held": held, "complete": complete, "known": all_parameters(run.groups(optimizer))}
+
+
+def all_parameters(groups: Items) -> bool:
+    """True if every element of every group is a parameter that is known."""
+    for group in groups.items:
+        params = group.entries.get("params") if isinstance(group, Table) else None
+        items = params.items if isinstance(params, Items) else None
+        if items is None or not all(isinstance(p, Node) and p.op == "param" for p in items):
+            return False
+    return bool(groups.items)
 
 
 @method("optimizer", "add_param_group")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Value, candidates
-from trainwreck.code.rehearsal.graph import OPAQUE, parts
+from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, parts
 from trainwreck.code.rehearsal.rehearsing import is_optimizer
 
 
@@ -47,7 +47,15 @@ class Life:
 
 def lives(run: Rehearsing) -> Life:
     if "lives" not in run.memo:
-        run.memo["lives"] = _walk(run)
+        run.memo["lives"] = life = _walk(run, set())
+        # what a count lets through comes in the first turn or in a later one: the second case is gone through too
+        places = {id(e.place[0]) for e in run.tape if e.place is not None and counted(e)}
+        first = [e for e in run.tape if e.turns and not e.turns[-1].generic and e.turns[-1].index == 0 and e.tests]
+        rare = {id(e) for e in first if e.place is not None and id(e.place[0]) in places}
+        if rare:
+            other = _walk(run, rare)
+            life.wasted += other.wasted
+            life.sums += other.sums
     found: Life = run.memo["lives"]
     return found
 
@@ -88,11 +96,18 @@ def parameters_of(value: Value) -> tuple[list[Node], bool]:
     return found, complete
 
 
-def _walk(run: Rehearsing) -> Life:
+def counted(event: Event) -> bool:
+    """True if a test on a count (``(i + 1) % n``) decides whether it happens."""
+    return any(n.op == "mod" for test in event.tests for n in ancestors(test))
+
+
+def _walk(run: Rehearsing, skipped: set[int]) -> Life:
     life = Life()
     grads: dict[int, list[Grad]] = {}
     looked_at = sorted(n.serial for n in run.nodes if n.op == "grad")
     for event in run.tape:
+        if id(event) in skipped:
+            continue
         match event.name:
             case "backward":
                 for param in reached(event):
@@ -117,7 +132,7 @@ def _walk(run: Rehearsing) -> Life:
 
 def _cleared(event: Event, grads: dict[int, list[Grad]], life: Life, looked_at: list[int]) -> None:
     known = event.state.get("held")
-    if known is None or not event.state.get("complete", False):
+    if known is None or not event.state.get("known", event.state.get("complete", False)):
         life.sure = False
         grads.clear()
         return
@@ -135,7 +150,7 @@ def _cleared(event: Event, grads: dict[int, list[Grad]], life: Life, looked_at: 
 def _used(event: Event, grads: dict[int, list[Grad]], life: Life) -> None:
     mine = [grads[id(p)] for p in held(event) if grads.get(id(p))]
     if not mine:
-        if held(event) and event.state.get("complete"):
+        if held(event) and event.state.get("known"):
             life.empty.append(event)
         return
     for listed in mine:

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, is_module
+from trainwreck.code.rehearsal.library.training import all_parameters
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import (
     backwards,
+    counted,
     held,
     ids,
     lives,
@@ -34,6 +36,8 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
     if not stepping or not lives(run).sure or any(not _all_known(run, e) for e in stepping):
         return
     ever = ids(p for e in stepping for p in held(e))
+    idle = [o for o in run.objects if is_optimizer(o) and all(e.subject is not o for e in stepping)]
+    ever |= ids(p for o in idle for p in run.optimized(o)[0])  # held, and never stepped: another fault
     told: set[int] = set()
     read = ids(i for n in run.nodes if n.op == "grad" for i in n.inputs)
     for event in backwards(run):
@@ -42,7 +46,7 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
         after = [s for s in stepping if s.serial > event.serial and same_turn(s, event)]
         if not after:
             continue
-        missing = [p for p in reached(event) if _learnable(p) and id(p) not in ever | read and id(p) not in told]
+        missing = [p for p in reached(event) if _learnable(p, event) and id(p) not in ever | read and id(p) not in told]
         missing = [p for p in missing if not written_by_hand(run, p) and not _in_plain_list(run, p)]
         missing = [p for p in missing if not any(i is r for i in p.inputs for r in reached(event))]  # a copy beside it
         if missing:
@@ -83,13 +87,7 @@ def _attached(run: Rehearsing, param: Node, optimizer: Obj) -> Place | None:
 
 def _all_known(run: Rehearsing, event: Event) -> bool:
     """True where every element of the optimizer's groups is a parameter that is known."""
-    groups = run.groups(event.subject)
-    for group in groups.items:
-        params = getattr(group, "entries", {}).get("params")
-        items = getattr(params, "items", None)
-        if not isinstance(items, list) or not all(isinstance(p, Node) and p.op == "param" for p in items):
-            return False
-    return bool(groups.items)
+    return all_parameters(run.groups(event.subject))
 
 
 def _in_plain_list(run: Rehearsing, param: Node) -> bool:
@@ -111,8 +109,8 @@ def _in_plain_list(run: Rehearsing, param: Node) -> bool:
     return False
 
 
-def _learnable(param: Node) -> bool:
-    if param.trainable is False or any(w.name in RESTORED for w in param.writes):
+def _learnable(param: Node, event: Event) -> bool:
+    if param.trainable is False or any(w.name in RESTORED and w.serial < event.serial for w in param.writes):
         return False
     return not param.turns or param.owner is not None or not param.inputs
 
@@ -174,7 +172,7 @@ def _always_empty(run: Rehearsing) -> Iterator[Answer]:
             for b, z in life.wasted
             if b in giving and any(z.serial < s.serial and same_turn(z, s) and same_turn(z, b) for s in mine)
         ]
-        if giving and not cleared and giving[0].place is not None:
+        if giving and not cleared and not any(id(b) in life.used_by for b in giving) and giving[0].place is not None:
             text = (
                 "no gradient is there when this steps: the backward comes later, and its gradients are cleared before"
             )
@@ -224,11 +222,12 @@ def never_cleared(run: Rehearsing) -> Iterator[Answer]:
 def cleared_too_soon(run: Rehearsing) -> Iterator[Answer]:
     """Gradients are cleared between the backward that gave them and the step that should use them."""
     for backward, zero in lives(run).wasted:
-        if not backward.turns or zero.turns != backward.turns or zero.place is None or _conditional(zero):
+        depth = len(backward.turns)
+        if not depth or zero.turns[:depth] != backward.turns or zero.place is None or _conditional(zero):
             continue
         params = ids(reached(backward))
         for step in steps(run):
-            if step.serial > zero.serial and step.turns == zero.turns and params & ids(held(step)):
+            if step.serial > zero.serial and step.turns[:depth] == backward.turns and params & ids(held(step)):
                 text = "the gradients of the backward above are cleared before the step below uses them"
                 yield Answer(zero.place, text, tuple(e.place for e in (backward, step) if e.place is not None))
                 break
@@ -237,9 +236,14 @@ def cleared_too_soon(run: Rehearsing) -> Iterator[Answer]:
 def cleared_each_micro_batch(run: Rehearsing) -> Iterator[Answer]:
     """Gradients are cleared in every turn and used only in some, or after the loop."""
     for backward, zero in lives(run).wasted:
-        if not backward.turns or zero.turns == backward.turns or zero.place is None or _conditional(zero):
+        if (
+            not backward.turns
+            or zero.turns[: len(backward.turns)] == backward.turns
+            or zero.place is None
+            or _conditional(zero)
+        ):
             continue
-        if zero.turns[-1:] and zero.turns[-1].node is not backward.turns[-1].node:
+        if not any(t.node is backward.turns[-1].node for t in zero.turns):
             continue
         params = ids(reached(backward))
         for step in steps(run):
@@ -272,13 +276,6 @@ def steps_outside(run: Rehearsing) -> Iterator[Answer]:
 
 def _conditional(event: Event) -> bool:
     return bool(event.tests)
-
-
-def counted(event: Event) -> bool:
-    """True if a test on a count (``(i + 1) % n``) decides whether it happens."""
-    from trainwreck.code.rehearsal.graph import ancestors
-
-    return any(n.op == "mod" for test in event.tests for n in ancestors(test))
 
 
 def few(event: Event) -> bool:

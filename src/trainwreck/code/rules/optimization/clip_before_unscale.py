@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
     text_of,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.scaling import clipped_scaled
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -68,6 +70,10 @@ def train(model, loader, optimizer, criterion, amp):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), clipped_scaled)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for clip in project.calls("clip_grad_norm_", "clip_grad_value_"):
         scope = clip.scope
         calls = project.calls_by_scope.get(scope, [])

@@ -22,6 +22,8 @@ from trainwreck.code.order import (
     training_steps,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.scaling import clipped_elsewhere
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -70,6 +72,10 @@ def train(model, loader, optimizer, other, criterion):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), clipped_elsewhere)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
         calls = [
             c

@@ -15,6 +15,8 @@ from trainwreck.code.facts import (
     made_names,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.scaling import never_updated
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -56,6 +58,10 @@ def train(model, loader, optimizer, criterion):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), never_updated)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for call in project.calls("step"):
         receiver = call.receiver
         if receiver is None or not made_names(project, receiver, call.scope) & {"GradScaler"} or not call.node.args:

@@ -21,6 +21,8 @@ from trainwreck.code.order import (
     training_steps,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.scaling import undivided
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import losses
 from trainwreck.code.spine import ends
@@ -112,6 +114,10 @@ def train(net, stream, updates, heads, micro):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), undivided)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
         if (step.loop is None and step.micro is None) or len(step.backward) != 1 or engine_in(project, step.scope):
             continue

@@ -1,0 +1,132 @@
+"""What happens to gradients between the backward and the step: division by the micro-batches, clipping, unscaling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import (
+    backwards,
+    counted,
+    held,
+    ids,
+    lives,
+    parameters_of,
+    reached,
+    same_turn,
+    steps,
+)
+
+THROUGH = frozenset(["scale", "add", "either", "sub", "neg", "mul", "div", "getitem", "part", "squeeze", "attribute"])
+CHUNKS = frozenset(["chunk", "split", "tensor_split", "unbind"])
+
+
+def undivided(run: Rehearsing) -> Iterator[Answer]:
+    """The mean losses of several micro-batches add up before the step, and none is divided by their number."""
+    life = lives(run)
+    if any(e.name == "set_grad" for e in run.tape) or not life.sure:
+        return
+    for step, together in life.sums:
+        if len(together) < 2 or not step.turns:
+            continue
+        first, last = together[0], together[-1]
+        again = first.place is not None and last.place is not None and first.place[0] is last.place[0]
+        if not again or first.turns == last.turns or last.place is None:
+            continue
+        over = last.turns[-1].over if last.turns else None
+        micro = len(step.turns) < len(last.turns) and isinstance(over, Node) and over.op in CHUNKS and bool(over.turns)
+        if (counted(step) or micro) and _plain_mean(last.subject):
+            text = "the loss is a mean that is not divided by the number of accumulated batches"
+            yield Answer(last.place, text, (step.place,) if step.place is not None else ())
+            return
+
+
+def _plain_mean(value: Value, depth: int = 0) -> bool:
+    """True for the bare mean of a loss: no factor or divisor on the way to it, and no sum."""
+    if not isinstance(value, Node) or depth > 10:
+        return False
+    if value.op in ("scale", "either", "add", "sub", "neg"):
+        parts = [i for i in value.inputs if isinstance(i, Node) and i.grad]
+        return bool(parts) and all(_plain_mean(p, depth + 1) for p in parts)
+    if value.op in THROUGH:
+        return False
+    if value.op == "mean":
+        return True
+    reduced = value.options.get("reduction", "mean") == "mean" and "size_average" not in value.options
+    return reduced and value.op.endswith(("_loss", "entropy", "logits", "_div"))
+
+
+def clipped_elsewhere(run: Rehearsing) -> Iterator[Answer]:
+    """Clipping that finds no new gradient: before the backward, after the step, or on other parameters."""
+    life = lives(run)
+    if not life.sure:
+        return
+    for place in dict.fromkeys(e.place[0] for e, _, _ in life.clips if e.place is not None):
+        mine = [c for c in life.clips if c[0].place is not None and c[0].place[0] is place]
+        event, params, _ = mine[-1]
+        if not params or not event.turns or event.place is None:
+            continue
+        giving = [b for b in backwards(run) if ids(params) & ids(reached(b)) and b.turns]
+        after = [
+            s
+            for s in steps(run)
+            if s.serial > event.serial and same_turn(s, event) and s.turns[-1:] == event.turns[-1:]
+        ]
+        if not any(fresh for _, _, fresh in mine):
+            if giving:
+                near = next((b for b in giving if same_turn(b, event)), giving[0])
+                when = "before the backward" if near.serial > event.serial else "after the step"
+                text = f"clipping stands {when}: it finds no gradient that is still to be used"
+                yield Answer(event.place, text, (near.place,) if near.place is not None else ())
+            elif any(b.turns for b in backwards(run)) and parameters_of(event.get("parameters", 0))[1]:
+                yield Answer(event.place, "these parameters get no gradient from any backward: others are meant", ())
+        elif after and not any(ids(params) & ids(held(s)) for s in after):
+            text = "the parameters that are clipped here are not those that the next step moves"
+            yield Answer(event.place, text, tuple(s.place for s in after[:1] if s.place is not None))
+
+
+def clipped_scaled(run: Rehearsing) -> Iterator[Answer]:
+    """Clipping between the backward of a scaled loss and the unscaling of its gradients."""
+    told: set[int] = set()
+    for move in run.tape:
+        scaler = move.subject
+        if move.name != "scaler_step" or not isinstance(scaler, Obj) or scaler.options.get("enabled") is False:
+            continue
+        mine = ids(_held_then(run, move))
+        scaled = [e for e in run.tape if e.name == "scale" and e.subject is scaler and e.serial < move.serial]
+        for clip in run.tape:
+            if clip.name != "clip" or clip.serial > move.serial or not scaled or clip.place is None:
+                continue
+            before = [s for s in scaled if s.serial < clip.serial]
+            if clip.turns != move.turns or not before or id(clip.place[0]) in told:
+                continue
+            if not mine & ids(parameters_of(clip.get("parameters", 0))[0]):
+                continue
+            freed = any(
+                e.name == "unscale_" and e.subject is scaler and before[-1].serial < e.serial < clip.serial
+                for e in run.tape
+            )  # fmt: skip
+            if not freed:
+                told.add(id(clip.place[0]))
+                text = "gradients are clipped here while they are still multiplied by the scale of the loss"
+                yield Answer(clip.place, text, (move.place,) if move.place is not None else ())
+
+
+def _held_then(run: Rehearsing, move: Event) -> list[Node]:
+    """The parameters of the optimizer that a scaler steps."""
+    for step in steps(run):
+        if step.serial > move.serial and step.state.get("scaler") is move.subject:
+            return held(step)
+    return []
+
+
+def never_updated(run: Rehearsing) -> Iterator[Answer]:
+    """A scaler that steps optimizers and is never updated."""
+    for scaler in {id(e.subject): e.subject for e in run.tape if e.name == "scaler_step"}.values():
+        moves = [e for e in run.tape if e.name == "scaler_step" and e.subject is scaler and e.turns]
+        updated = any(e.name == "update" and e.subject is scaler for e in run.tape)
+        known = isinstance(scaler, Obj) and scaler.options.get("enabled") is not False
+        if moves and not updated and known and moves[0].place is not None:
+            yield Answer(moves[0].place, "the scaler steps here, and nothing ever updates its scale", ())
