@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, key_of, paths, statistic
+from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, key_of, paths, statistic
 
 SCALES = frozenset(["div", "sub", "mul", "add", "log", "log1p", "log2", "log10", "sqrt", "normalize", "standardize"])
 """Operations with which inputs are brought to a scale."""
@@ -32,6 +32,8 @@ def _inputs(run: Rehearsing) -> tuple[list[tuple[Event, Path]], list[tuple[Event
             if event.name != "forward" or not isinstance(event.subject, Obj):
                 continue
             training = event.grad_mode and event.state.get("training") is not False
+            if not training and any(id(n) in feeding(run) for n in parts(event.result)):
+                continue
             for value in (*event.args, *event.options.values()):
                 for node in parts(value):
                     if not node.grad and node.op != "param" and not _of_network(node):

@@ -50,7 +50,8 @@ class Path:
 
 
 def paths(value: Value) -> list[Path]:
-    """The ways from the arrays that ``value`` is made of. Statistics and random numbers are no data."""
+    """The ways from the arrays that ``value`` is made of. Statistics, random numbers and what a module holds are no
+    data."""
     found: list[Path] = []
     seen: set[tuple[object, ...]] = set()
 
@@ -60,7 +61,7 @@ def paths(value: Value) -> list[Path]:
             return
         seen.add(here)
         trail = (*trail, node)
-        if node.op == "param" or (node.op in RANDOM and not trail[1:]):
+        if node.op in ("param", "buffer") or (node.op in RANDOM and not trail[1:]):
             return
         behind: list[Node] = []
         if node.op in ("getitem", "index_select", "take", "element", "part"):
@@ -143,7 +144,8 @@ def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
         inner_index = index.inputs[0] if index.inputs else None
         if isinstance(inner_index, Node):
             return _selected(inner_index, node, depth + 1)
-    return (Step(key_of(index), node.place, index, moving(index)),)
+    counted = isinstance(index, int) and bool(node.turns)  # the number of the loop in a turn that is known
+    return (Step(key_of(index), node.place, index, counted or moving(index)),)
 
 
 _MASKS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "invert", "not", "isin", "isnan"])
@@ -195,12 +197,24 @@ def trained(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
                         yield event, inner
 
 
+def feeding(run: Rehearsing) -> set[int]:
+    """``id`` of all values that the subject of a backward was computed from, in the graph or not."""
+    if "feeding" not in run.memo:
+        run.memo["feeding"] = {id(n) for e in run.tape if e.name == "backward" for n in ancestors(e.subject)}
+    found: set[int] = run.memo["feeding"]
+    return found
+
+
 def evaluated(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
     """What is given to modules outside of autograd, or in evaluation mode: the data of an evaluation.
 
-    Calls from inside another module's forward do not count."""
+    Calls from inside another module's forward do not count, nor those whose result the training uses (a teacher, a
+    target network, the policy while it collects)."""
+    used = feeding(run)
     for event in run.tape:
         if event.name != "forward" or (event.grad_mode and event.state.get("training") is not False):
+            continue
+        if any(id(n) in used for n in parts(event.result)):
             continue
         for value in (*event.args, *event.options.values()):
             for node in parts(value):
@@ -226,4 +240,16 @@ def _is_data(node: Node) -> bool:
 
 _LAYERS = frozenset(["linear", "conv1d", "conv2d", "conv3d", "embedding", "lstm", "gru", "matmul", "cat", "stack"])
 
-__all__ = ["Path", "Step", "candidates", "evaluated", "key_of", "meets", "moving", "paths", "statistic", "trained"]
+__all__ = [
+    "Path",
+    "Step",
+    "candidates",
+    "evaluated",
+    "feeding",
+    "key_of",
+    "meets",
+    "moving",
+    "paths",
+    "statistic",
+    "trained",
+]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Table, Value
+from trainwreck.code.rehearsal.graph import OPAQUE, graph
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import number, times
 from trainwreck.code.rehearsal.questions.gradients import steps
@@ -84,6 +85,8 @@ def low(run: Rehearsing) -> Iterator[Answer]:
         kind = optimizer.name
         if kind not in ADAPTIVE and kind not in ("SGD", "RMSprop"):
             continue
+        if kind == "SGD" and _of_sums(run):
+            continue
         done = times(run, [s for s in steps(run) if s.subject is optimizer])
         short = kind in ADAPTIVE and done is not None and done >= 20 and rate * scale * done < LOW_WAY
         if rate * scale <= LOW or short:
@@ -92,6 +95,12 @@ def low(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(
                 where, f"a learning rate of {rate * scale:g} for training from initial weights{way}", (optimizer.place,)
             )
+
+
+def _of_sums(run: Rehearsing) -> bool:
+    """True where a loss is (or may be) a sum: its gradient is larger by the number of the elements."""
+    values = [n for e in run.tape if e.name == "backward" for n in list(graph(e.subject))[:20]]
+    return any(n.op == "sum" or n.options.get("reduction") == "sum" or (n.grad and n.op in OPAQUE) for n in values)
 
 
 def decay(run: Rehearsing) -> Iterator[Answer]:

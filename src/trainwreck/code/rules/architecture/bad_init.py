@@ -100,6 +100,16 @@ class Net(nn.Module):
 def train(x, net=Net()):
     net(x).sum().backward()
 """,
+    """
+from torch import nn
+def init(m):
+    if isinstance(m, nn.Linear):
+        nn.init.constant_(m.weight.data, 1.0)
+        nn.init.kaiming_normal_(m.weight.data)
+def train(x):
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).apply(init)
+    net(x).sum().backward()
+""",
 )
 CONSTANT = frozenset(["zeros_", "ones_", "constant_", "fill_", "zero_"])
 
@@ -120,7 +130,7 @@ def _by_kind(project: Project) -> Iterator[Evidence]:
     for call in project.calls("normal_", "zeros_", "ones_", "constant_", "uniform_", "fill_", "zero_"):
         subject = call.node.args[0] if "init" in written(call.node.func) and call.node.args else call.receiver
         owner = re.match(r"(\w+)\.weight(\.data)?$", written(subject))
-        if owner is None or not _every_layer(project, call, owner.group(1)):
+        if owner is None or not _every_layer(project, call, owner.group(1)) or _written_again(project, call, owner[1]):
             continue
         functional = "init" in written(call.node.func)
         if call.name in ("zeros_", "ones_", "constant_", "fill_", "zero_"):
@@ -134,6 +144,18 @@ def _by_kind(project: Project) -> Iterator[Evidence]:
             high = number(project, call.argument("b", 2 if functional else 1), call.scope)
             if high is not None and high > WIDE:
                 yield sighting(__name__, call, f"weights up to {high:g}: activations explode")
+
+
+def _written_again(project: Project, call: Call, name: str) -> bool:
+    """True if a later statement of the same block writes into the same weight."""
+    statement = project.statement(call.node, call.scope)
+    above = project.parent(statement, call.scope)
+    for block in (getattr(above, "body", []), getattr(above, "orelse", [])):
+        if statement in block:
+            for later in block[block.index(statement) + 1 :]:
+                if re.search(rf"\w_\({name}\.weight\b|\b{name}\.weight(\.data)?(\.\w+_\(| = )", written(later)):
+                    return True
+    return False
 
 
 def _every_layer(project: Project, call: Call, name: str) -> bool:

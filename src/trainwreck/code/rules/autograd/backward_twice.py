@@ -83,6 +83,19 @@ def train(model, loader, criterion, fast):
         loss = criterion(model(x), y)
         loss.backward()
 """,
+    """
+def train(critics, targets, replay, criterion, one, other):
+    def errors(x, y):
+        return criterion(critics[0](x), y), criterion(critics[1](x), y)
+    for x, y in replay:
+        first, second = errors(x, y)
+        one.zero_grad()
+        first.backward()
+        one.step()
+        other.zero_grad()
+        second.backward()
+        other.step()
+""",
 )
 
 
@@ -100,9 +113,15 @@ def find(project: Project) -> Iterator[Evidence]:
             one, two = _statement_of(project, first), _statement_of(project, second)
             if one is None or two is None:
                 continue
-            if one is two or (_shared(project, one, two, first.scope) and position(two) < position(first.node)):
+            several = one is two and isinstance(one.targets[0], ast.Tuple | ast.List)
+            same = one is two and (not several or _name(first) == _name(second))
+            if same or (_shared(project, one, two, first.scope) and position(two) < position(first.node)):
                 text = "the graph of this loss was freed by the backward pass before it"
                 yield sighting(__name__, second, text, proof=[first])
+
+
+def _name(call: Call) -> str:
+    return written(call.receiver)
 
 
 def _same_block(project: Project, first: Call, second: Call) -> bool:

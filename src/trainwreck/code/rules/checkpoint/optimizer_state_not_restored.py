@@ -105,6 +105,18 @@ def restore(path, model, opt):
     opt.load_state_dict(state["o"])
     return state["step"]
 """,
+    """
+import torch
+from helpers import continue_from
+def train(net, path, epochs, loader):
+    opt = torch.optim.Adam(net.parameters())
+    kept = torch.load(path)
+    net.load_state_dict(kept["net"])
+    first = 0
+    if epochs.resume:
+        first = continue_from(kept, opt)
+    torch.save({"net": net.state_dict(), "opt": opt.state_dict(), "epoch": first}, path)
+""",
 )
 
 
@@ -122,6 +134,8 @@ def find(project: Project) -> Iterator[Evidence]:
     saved = [c for c in project.calls("state_dict") if _of_optimizer(project, c)]
     models = [c for c in loads if not _aside(project, c)]
     for call in models[::-1]:
+        if _handed_over(project, call.scope):
+            continue
         counted = _counter(project, call.scope)
         if saved and (counted or _named(project, call)):
             text = "the model is restored here, the saved optimizer state is not"
@@ -131,6 +145,17 @@ def find(project: Project) -> Iterator[Evidence]:
             text = "training goes on from this checkpoint, but the optimizer starts anew: its state was never saved"
             yield sighting(__name__, call, text, proof=_stateful(project)[:1])
             return
+
+
+def _handed_over(project: Project, scope: Scope) -> bool:
+    """True if a function gets what was loaded together with an optimizer: it may restore it."""
+    for call in project.calls_by_scope.get(scope, ()):
+        given = [*call.node.args, *(k.value for k in call.node.keywords)]
+        if not any(isinstance(a, ast.Name | ast.Attribute) and "opt" in written(a).lower() for a in given):
+            continue
+        if any(isinstance(a, ast.Name) and any(c.name == "load" for c in made(project, a, scope)) for a in given):
+            return True
+    return False
 
 
 def _named(project: Project, call: Call) -> bool:

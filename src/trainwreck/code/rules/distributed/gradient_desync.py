@@ -122,6 +122,22 @@ def main(ds, model, opt):
         opt.step()
         opt.zero_grad()
 """,
+    """
+import torch, torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler
+from recipes import sharding
+from speech.parallel import with_shared_gradients
+def main(ds, model, opt, shard):
+    dist.init_process_group("nccl")
+    if shard:
+        sharding.split_layers(model, offload=False)
+    else:
+        model = with_shared_gradients(model)
+    for x in DataLoader(ds, sampler=DistributedSampler(ds)):
+        model(x).sum().backward()
+        opt.step()
+        opt.zero_grad()
+""",
 )
 WRAPPERS = re.compile(
     r"DistributedDataParallel$|^DDP$|FSDP|FullyShard|^fully_shard$|^replicate$|^parallelize|^average_"
@@ -134,12 +150,19 @@ EXCHANGES = frozenset(
 )
 OF_WEIGHTS = re.compile(r"grad|param|weight|bucket|flat|delta|state_dict")
 
+NETWORK = re.compile(r"(^|_)(model|net|network|module|policy)$", re.IGNORECASE)
+HARMLESS = frozenset(
+    """torch torchvision torchaudio numpy copy builtins peft transformers timm torchinfo torchsummary thop fvcore wandb
+    logging json os sys""".split()
+)
+"""Packages whose functions exchange no gradients of the model that they get, or are looked at above."""
+
 
 def find(project: Project) -> Iterator[Evidence]:
     if ENGINES.search(source(project)) or not any(is_torch(project, c) for c in project.calls("init_process_group")):
         return
     steps = [s for s in training_steps(project) if s.steps]
-    if not steps or _wrapped(project) or any(_exchanges(project, s) for s in steps):
+    if not steps or _wrapped(project) or any(_exchanges(project, s) for s in steps) or _handed_over(project):
         return
     for call in project.calls("DistributedSampler"):
         if is_torch(project, call) and not HELD.search(bound_to(project, call)):
@@ -164,6 +187,19 @@ def _wrapped(project: Project) -> bool:
                 called = isinstance(above, ast.Call) and last_name(above.func) == "isinstance"
                 if WRAPPERS.search(name) and not called and name != "prepare":
                     return True
+    return False
+
+
+def _handed_over(project: Project) -> bool:
+    """True if a function that is not in sight gets the model: it may wrap or shard it."""
+    for call in (c for calls in project.calls_by_name.values() for c in calls):
+        first = written(call.node.func).split(".")[0]
+        if not any(b.kind == "import" for b in project.lookup(first, call.scope)):
+            continue
+        if project.called(call).split(".")[0] in HARMLESS or project.resolve(call.node.func, call.scope) is not None:
+            continue
+        if any(isinstance(a, ast.Name | ast.Attribute) and NETWORK.search(last_name(a)) for a in call.node.args):
+            return True
     return False
 
 

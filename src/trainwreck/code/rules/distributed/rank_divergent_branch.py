@@ -87,6 +87,13 @@ def zero_first(local_rank):
     yield
     if local_rank == 0:
         dist.barrier()
+def save_first(model, rank, local_rank):
+    if rank != 0:
+        dist.barrier()
+    else:
+        write(model)
+        if local_rank == 0:
+            dist.barrier()
 """
 COLLECTIVES = frozenset(
     [
@@ -116,17 +123,10 @@ def find(project: Project) -> Iterator[Evidence]:
         if gone is not None:
             yield sighting(__name__, call, f"the ranks that returned before never call {call.name}", proof=[gone])
             continue
-        for above in project.ancestors(call.node, call.scope):
-            if isinstance(above, FunctionNode):
-                break
-            if not isinstance(above, ast.If) or not RANK.search(written(above.test)) or "world" in written(above.test):
-                continue
-            mine = any(inside(project, call.node, call.scope, s) for s in above.body)
-            other = above.orelse if mine else above.body
-            if any(
-                isinstance(n, ast.Call) and last_name(n.func) == call.name for s in other for n in ast.walk(s)
-            ) or "world_size" in written(above.test):
-                break
+        branches = _by_rank(project, call)
+        if any(_partner(project, call, branch) for branch in branches):
+            continue
+        for above in branches:
             if _elsewhere(project, call, above):
                 break
             yield sighting(
@@ -136,6 +136,24 @@ def find(project: Project) -> Iterator[Evidence]:
                 proof=[(call.scope.module.path, above.lineno, f"if {written(above.test)[:60]}:")],
             )
             break
+
+
+def _by_rank(project: Project, call: Call) -> list[ast.If]:
+    """The branches around ``call`` in its function that depend on the rank, innermost first."""
+    found: list[ast.If] = []
+    for above in project.ancestors(call.node, call.scope):
+        if isinstance(above, FunctionNode):
+            break
+        if isinstance(above, ast.If) and RANK.search(written(above.test)) and "world" not in written(above.test):
+            found.append(above)
+    return found
+
+
+def _partner(project: Project, call: Call, branch: ast.If) -> bool:
+    """True if the other side of ``branch`` calls the same collective."""
+    mine = any(inside(project, call.node, call.scope, s) for s in branch.body)
+    other = branch.orelse if mine else branch.body
+    return any(isinstance(n, ast.Call) and last_name(n.func) == call.name for s in other for n in ast.walk(s))
 
 
 def _elsewhere(project: Project, call: Call, branch: ast.If) -> bool:

@@ -9,6 +9,7 @@ When it is fine: under ``torch.no_grad()`` or ``inference_mode()``.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
@@ -58,7 +59,23 @@ def main(loader, val, opt):
         for x, y in batch:
             parts = parts + criterion(model(x), y)
         parts.backward()
+def update(model, replay, opt, criterion):
+    losses = []
+    for x, y in replay:
+        losses.append(criterion(model(x), y))
+    loss = torch.stack(losses).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+def inner_steps(model, parts, criterion):
+    outer = torch.zeros(())
+    for x, y in parts:
+        outer = outer + criterion(model(x), y)
+    mean = outer / len(parts)
+    return mean, len(parts)
 """
+EVALUATION = re.compile("eval|valid|test|score|accuracy")
+"""Names of functions that evaluate."""
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -74,7 +91,7 @@ def _seen(project: Project) -> Iterator[Evidence]:
             continue
         if scope.owner is not None and project.is_a(scope.owner, "Module"):
             continue
-        backward = {written(c.receiver) for c in project.calls("backward") if c.scope is scope}
+        backward = _feeding(scope, {written(c.receiver) for c in project.calls("backward") if c.scope is scope})
         for name, bindings in scope.bindings.items():
             for binding in bindings:
                 if name in backward or not _sums(project, binding, scope):
@@ -90,11 +107,28 @@ def _seen(project: Project) -> Iterator[Evidence]:
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
     for function in project.functions:
-        if any(w in function.name.lower() for w in ("eval", "valid", "test", "score", "accuracy")):
+        if EVALUATION.search(function.name.lower()):
             for node in project.within(function, ast.For):
                 if not under_no_grad(project, node, function) and not _called_under_no_grad(project, function):
                     yield guess(__name__, (node, function), "this evaluation runs with gradients on")
                     return
+
+
+def _feeding(scope: Scope, names: set[str]) -> set[str]:
+    """``names`` and all names of ``scope`` that they are computed from, through its assignments."""
+    found = set(names)
+    while True:
+        more = {
+            node.id
+            for name in found
+            for binding in scope.bindings.get(name, ())
+            if binding.value is not None
+            for node in ast.walk(binding.value)
+            if isinstance(node, ast.Name)
+        }
+        if more <= found:
+            return found
+        found |= more
 
 
 def _sums(project: Project, binding: Binding, scope: Scope) -> bool:
@@ -138,8 +172,11 @@ def _called_under_no_grad(project: Project, scope: Scope) -> bool:
 
 
 def _goes_back(project: Project, scope: Scope, name: str) -> bool:
-    """True if the sum is handed out by a function that computes a loss."""
-    returned = any(v is not None and name in written(v) for v in scope.returns)
-    return returned and (
-        scope.name in ("forward", "__call__", "closure", "training_step") or "loss" in scope.name.lower()
-    )
+    """True if the sum is handed out by a function that is no evaluation: whoever calls it may learn from it."""
+    out = {n.id for v in scope.returns if v is not None for n in ast.walk(v) if isinstance(n, ast.Name)}
+    if name not in _feeding(scope, out):
+        return False
+    if "loss" in scope.name.lower() or scope.name in ("forward", "__call__", "closure", "training_step"):
+        return True
+    evaluates = EVALUATION.search(scope.name.lower()) or any(c.scope is scope for c in project.calls("eval"))
+    return not evaluates
