@@ -259,4 +259,27 @@ def _by_root(node: Node) -> bool:
     return any(n.op == "rsqrt" or (n.op == "div" and number_of(n.inputs[0]) == 1.0) for n in list(ancestors(node))[:10])
 
 
-__all__ = ["Place", "denoisers", "kinds", "other_noise", "times"]
+LOUDEST = 100
+"""Data up to this number and more are grey levels of 8 bit; noise has a deviation of 1."""
+
+
+def unscaled(run: Rehearsing) -> Iterator[Answer]:
+    """Unit noise is added to data of a range of 8 bit."""
+    for found in denoisers(run):
+        signal = _signal(found)
+        at: Value = signal
+        for _ in range(12):
+            if not isinstance(at, Node):
+                break
+            if at.op == "randint" and at.place is not None:
+                highest = [i for i in (*at.inputs[:2], at.options.get("high")) if isinstance(i, int)]
+                if highest and max(highest) >= LOUDEST:
+                    text = "the data are not scaled: beside values up to 255 the noise is nothing"
+                    yield Answer(at.place, text, (found.noises[0].place,) if found.noises[0].place is not None else ())
+                    return
+            if at.op not in STRUCTURE and at.op not in ("batch", "element", "getitem", "float", "to", "permute"):
+                break
+            at = next(iter(parts(at.inputs[0])), None) if at.inputs else None
+
+
+__all__ = ["Place", "denoisers", "kinds", "other_noise", "times", "unscaled"]

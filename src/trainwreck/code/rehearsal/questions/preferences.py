@@ -14,7 +14,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.policy import log_probability
 from trainwreck.code.rehearsal.questions.roles import backwards
-from trainwreck.code.rehearsal.questions.terms import Term, parameters_behind, terms
+from trainwreck.code.rehearsal.questions.terms import Term, number_at, number_of, parameters_behind, terms
 
 REFERENCE = re.compile(r"ref|old|frozen|base|anchor|prior|init|sft|start", re.IGNORECASE)
 CHOSEN = re.compile(r"chosen|prefer|win|better|good|pos(itive)?|accepted|liked|yes|\byw\b|_w\b", re.IGNORECASE)
@@ -152,6 +152,19 @@ def _given_twice(run: Rehearsing, params: dict[int, Node]) -> Place | None:
 def _call(run: Rehearsing, node: Node, params: dict[int, Node]) -> Place | None:
     """Where the network is run for this value, seen from the loss."""
     return node.stack[-1] if node.stack else node.place
+
+
+def without_weight(run: Rehearsing) -> Iterator[Answer]:
+    """The margin is multiplied by zero."""
+    for margin in margins(run):
+        first = margin.node.inputs[0] if margin.node.inputs else None
+        for node in [n for n in ancestors(first, through=lambda n: n.op in ("neg", "mul", "sigmoid")) if n.op == "mul"]:
+            place = next((p for n, i in enumerate(node.inputs[:2]) if number_of(i) == 0.0
+                          and (p := number_at(run, node, n)) is not None), None)  # fmt: skip
+            if place is not None:
+                yield Answer(place, "beta is zero: the loss is ln 2 whatever the policy does",
+                             (margin.node.place,) if margin.node.place is not None else ())  # fmt: skip
+                return
 
 
 # ---------------------------------------------------------------------- which answer is better

@@ -143,3 +143,21 @@ def _zeroed(node: Node) -> Node | None:
 def _is_mask(node: Node) -> bool:
     return any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "not", "invert", "and", "logical_not", "eye", "compare")
                for n in list(ancestors(node))[:10])  # fmt: skip
+
+
+# ---------------------------------------------------------------------- soft choices
+def heating(run: Rehearsing) -> Iterator[Answer]:
+    """The temperature of a soft choice rises with the number of the step."""
+    from trainwreck.code.rehearsal.questions.adversarial import pulls
+
+    for node in trained(run):
+        if node.op != "gumbel_softmax":
+            continue
+        tau = node.options.get("tau", node.inputs[1] if len(node.inputs) > 1 else None)
+        if not isinstance(tau, Node) or tau.place is None:
+            continue
+        leaves = list(pulls(tau))
+        if leaves and all(sign > 0 and leaf.op == "counter" for sign, leaf in leaves):
+            place = (node.place,) if node.place is not None else ()
+            yield Answer(tau.place, "the temperature grows while the training goes on", place)
+            return

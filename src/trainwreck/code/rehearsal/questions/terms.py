@@ -133,14 +133,19 @@ def weighed_at(run: Rehearsing, term: Term, least: float = 1.0) -> Place | None:
             known = number_of(item)
             if known is not None and abs(known) > max(least, best[0] if best is not None else 0):
                 best = (abs(known), node, number)
-    if best is None or best[1].place is None:
+    return number_at(run, best[1], best[2]) if best is not None else None
+
+
+def number_at(run: Rehearsing, node: Node, number: int) -> Place | None:
+    """Where the number that is this input of a product is written: its literal, or the product."""
+    if node.place is None:
         return None
-    at, scope = best[1].place
+    at, scope = node.place
     if isinstance(at, ast.BinOp):
-        side = at.right if best[2] else at.left
+        side = at.right if number else at.left
         if isinstance(side, ast.Name | ast.Attribute | ast.Subscript):
             return origin(run.project, side, scope)
-    return best[1].place
+    return node.place
 
 
 def losses_of(run: Rehearsing) -> Iterator[tuple[Event, list[Term]]]:

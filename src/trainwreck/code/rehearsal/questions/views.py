@@ -104,7 +104,7 @@ def identical(run: Rehearsing) -> Iterator[Answer]:
             left, right = embeddings(one), embeddings(other)
             if any(n.op in LOUD and n.grad for side in (one, other) for n in ancestors(side)):
                 continue
-            found = {id(e): e for e in (*left, *right) if e.op != "param" and _computed(e)}
+            found = {id(e): e for e in (*left, *right) if e.op not in _EMPTY and _computed(e)}
             pairs = [(a, b) for a in found.values() for b in found.values() if a.serial < b.serial]
             for a, b in pairs[:6]:
                 plain = all(len(side) == 1 and side[0].op in OUTPUTS for side in (left, right))
@@ -135,6 +135,9 @@ def _stirred(run: Rehearsing, value: Node) -> bool:
         for n in ancestors(value, through=lambda n: n.grad)
         if not n.grad and _added(n, value)
     )
+
+
+_EMPTY = frozenset(["param", "zeros_like", "empty_like", "ones_like", "full_like", "randn_like", "rand_like"])
 
 
 def _added(noise: Node, value: Node) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.arguments import contradicted
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.preferences import without_weight
 from trainwreck.core.evidence import Evidence
 
 BAD = """
@@ -29,4 +31,8 @@ read = DPOConfig(output_dir="o", beta=cfg.beta)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), without_weight)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from contradicted(project, __name__)

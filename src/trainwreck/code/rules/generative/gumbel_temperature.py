@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.similarities import heating
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.spine import ends
@@ -73,6 +75,10 @@ HOT, COLD = 5.0, 0.05
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), heating)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("gumbel_softmax"):
         tau = call.argument("tau", 1)
         if tau is None or not project.called(call).startswith("torch"):

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import text_of, trains
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.returns import bare_deviation
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -70,6 +72,10 @@ POLICY = re.compile(r"log_?prob|logp|policy|ratio", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), bare_deviation)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project):
         return
     for scope in project.scopes:

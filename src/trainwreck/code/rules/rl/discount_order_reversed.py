@@ -20,6 +20,8 @@ from trainwreck.code.order import (
     inside,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.returns import discounted_past
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -71,6 +73,10 @@ def returns_of(rewards, gamma):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), discounted_past)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for walked in project.walked.values():
         for scope in walked.scopes:
             for loop in project.within(scope, ast.For):

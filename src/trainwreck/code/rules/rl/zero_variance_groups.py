@@ -1,7 +1,7 @@
 """All completions of a group get the same reward.
 
 What: the reward function answers with one value for everything the policy can produce (a format it never meets, a
-constant, a test that always passes).
+constant, a test that always passes), or the answers of a group are all the most likely one.
 Why it matters: advantages within the group are zero; the loss is zero and nothing is learned.
 When it is fine: early in training, for some groups.
 """
@@ -15,12 +15,31 @@ from collections.abc import Iterator
 from trainwreck.code.calls import written
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.returns import equal_groups
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+_POLICY = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Embedding(8, 16), nn.Linear(16, 8))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for step in range(100):
+    asked = torch.randint(0, 8, (32,))
+    logp = net(asked).log_softmax(-1)
+    answers = torch.multinomial(logp.exp(), 6, replacement=True)
+    reward = (answers == asked[:, None]).float()
+    gain = (reward - reward.mean(1, keepdim=True)) / (reward.std(1, keepdim=True) + 1e-4)
+    loss = -(gain * logp.gather(1, answers)).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+BAD = (
+    """
 import re
 import torch
 def score(text, target):
@@ -30,12 +49,27 @@ def main(policy, prompts):
     for p in prompts:
         rewards = torch.tensor([score(t, p) for t in policy(p)])
         advantage = rewards.view(-1, 4) - rewards.view(-1, 4).mean(1, keepdim=True)
-"""
-GOOD = """
+""",
+    _POLICY.replace(
+        "torch.multinomial(logp.exp(), 6, replacement=True)", "logp.argmax(-1, keepdim=True).repeat(1, 6)  # expect"
+    ),
+    _POLICY.replace(
+        "torch.multinomial(logp.exp(), 6, replacement=True)", "logp.argmax(-1)[:, None].expand(-1, 6)  # expect"
+    ),
+)
+GOOD = (
+    """
 def add(a, b):
     return a + b
-"""
+""",
+    _POLICY,
+    _POLICY.replace("logp.exp(), 6, replacement=True)", "logp.exp().repeat(6, 1), 1).view(6, 32).t()"),
+)
 REWARD = re.compile(r"reward|score|grade|judge|verify", re.IGNORECASE)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, (), equal_groups)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

@@ -1,0 +1,122 @@
+"""Returns and advantages: the order of discounting, deviations that are zero, groups without a difference."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.policy import surrogates
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE
+from trainwreck.code.rehearsal.questions.terms import axes, number_of
+
+BACKWARDS = re.compile(r"reversed\(|::\s*-1|-1,\s*-1\)|flip|, -1\)$")
+"""How a loop from the last element to the first is written."""
+DRAWN = frozenset("multinomial sample rsample bernoulli gumbel_softmax rand randn choice exponential".split())
+
+
+def _arithmetic(node: Node) -> bool:
+    return node.op in STRUCTURE or node.op in (
+        "add", "sub", "mul", "div", "neg", "clamp", "stack", "cat", "tensor", "setitem", "element", "either", "part",
+        "array", "asarray", "from_numpy", "loaded", "nan_to_num", "where",
+    )  # fmt: skip
+
+
+def discounted_past(run: Rehearsing) -> Iterator[Answer]:
+    """Each return is gathered from the rewards before it: the loop goes from the first step to the last."""
+    told: set[int] = set()
+    for event, found in surrogates(run):
+        behind = {id(n): n for n in ancestors(found.advantage)}
+        for node in behind.values():
+            if node.op != "add" or not node.turns or node.place is None or id(node.place[0]) in told:
+                continue
+            loop = node.turns[-1].node
+            if not isinstance(loop, ast.For) or BACKWARDS.search(ast.unparse(loop.iter)):
+                continue
+            if _recursive(node) and _kept(run, node, loop):
+                told.add(id(node.place[0]))
+                text = "this adds up what came before each step, where a return is what comes after it"
+                yield Answer(node.place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+def _recursive(node: Node) -> bool:
+    """``x + 0.9 * (the same of the turn before)``."""
+    for item in node.inputs[:2]:
+        if not isinstance(item, Node) or item.op != "mul" or len(item.inputs) < 2:
+            continue
+        numbers = [number_of(i) for i in item.inputs[:2]]
+        if not any(n is not None and 0.5 <= n < 1 for n in numbers):
+            continue
+        for inner in item.inputs[:2]:
+            before = inner.inputs if isinstance(inner, Node) and inner.op in ("either", "counter") else (inner,)
+            if any(isinstance(b, Node) and b.place is not None and node.place is not None
+                   and b.place[0] is node.place[0] for b in before):  # fmt: skip
+                return True
+    return False
+
+
+def _kept(run: Rehearsing, node: Node, loop: ast.For) -> bool:
+    """True where each turn's value is put aside in the same loop."""
+    for event in run.tape:
+        inside = any(t.node is loop for t in event.turns)
+        if event.name == "append" and inside and any(p is node for a in event.args for p in parts(a)):
+            return True
+    return any(n.op == "setitem" and len(n.inputs) > 1 and n.inputs[1] is node for n in run.nodes)
+
+
+def bare_deviation(run: Rehearsing) -> Iterator[Answer]:
+    """An advantage is divided by a deviation that may be zero, with nothing that keeps it away from zero."""
+    for event, found in surrogates(run):
+        for node in ancestors(found.advantage, through=_arithmetic):
+            if node.op != "div" or len(node.inputs) < 2 or node.place is None:
+                continue
+            above, below = node.inputs[:2]
+            if _deviation(below) and isinstance(above, Node) and _coarse(above):
+                text = "equal rewards have a deviation of zero, and nothing is added to it here"
+                yield Answer(node.place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+def _deviation(value: Value) -> bool:
+    for _ in range(6):
+        if not isinstance(value, Node):
+            return False
+        if value.op == "std" or (value.op == "sqrt" and any(n.op == "var" for n in parts(value.inputs[:1]))):
+            return True
+        value = value.inputs[0] if value.op in STRUCTURE and value.inputs else None
+    return False
+
+
+def _coarse(value: Node) -> bool:
+    """True for rewards of few values (flags, groups), which are often all equal."""
+    near = list(ancestors(value, through=_arithmetic))[:60]
+    grouped = any(n.op in ("mean", "std") and axes(n) is not None for n in ancestors(value))
+    return grouped or any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "float", "randint", "bool") for n in near)
+
+
+def equal_groups(run: Rehearsing) -> Iterator[Answer]:
+    """The answers of a group are compared with each other, and all are the same one."""
+    for event, found in surrogates(run):
+        for node in ancestors(found.advantage, through=_arithmetic):
+            if node.op != "sub" or len(node.inputs) < 2:
+                continue
+            mean = next((n for n in parts(node.inputs[1]) if n.op == "mean" and axes(n) is not None), None)
+            if mean is None:
+                continue
+            behind = list(ancestors(node.inputs[0]))
+            picked = next((n for n in behind if n.op == "argmax" and n.place is not None), None)
+            copies = any(n.op in ("repeat", "expand", "repeat_interleave", "tile") for n in behind)
+            if picked is not None and picked.place is not None and copies and not _random_after(behind, picked):
+                text = "all answers of a group are the same most likely one: none is better than the group"
+                yield Answer(picked.place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+def _random_after(behind: list[Node], picked: Node) -> bool:
+    inside = {id(n) for n in ancestors(picked)}
+    return any(n.op in DRAWN for n in behind if id(n) not in inside or n.serial > picked.serial)
