@@ -152,14 +152,12 @@ def _source(cut: Cut) -> tuple[Node, str]:
     node, kind = cut.node, cut.kind
     wanted = {id(p) for p in cut.lost}
     for _ in range(200):
-        if kind in ("hard", "detached"):
-            return node, kind
-        following = next((n for n in _inner(node) if n.op != "param" and _params(n) & wanted and not n.grad), None)
+        following = next((n for n in _inner(node) if n.op != "param" and not n.grad and _params(n) & wanted), None)
         if following is None:
-            return node, "no_grad"
+            break
         node = following
         kind = _kind(node) or kind
-    return node, kind
+    return node, kind if kind != "behind" else "no_grad"
 
 
 def detached(run: Rehearsing) -> Iterator[Answer]:

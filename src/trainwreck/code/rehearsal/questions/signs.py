@@ -115,7 +115,7 @@ def divergence(run: Rehearsing) -> Iterator[Answer]:
     """The divergence from the prior is pushed the wrong way, and the error beside it is not."""
     for event in backwards(run):
         found = [t for t in terms(event.subject) if t.node.grad]
-        if event.place is None or any(t.sign < 0 and (t.node.op in ERRORS or _by_hand(t.node)) for t in found):
+        if event.place is None or any(t.sign < 0 and (t.node.op in ERRORS or by_hand(t.node)) for t in found):
             continue
         answer = _gaussian(found, event.place)
         if answer is not None:
@@ -135,14 +135,14 @@ def _ascends(run: Rehearsing) -> bool:
 
 def _errors(found: list[Term], backward: Place) -> Answer | None:
     """The negative of an error is all that is minimised."""
-    errors = [t for t in found if t.node.op in ERRORS or _by_hand(t.node)]
+    errors = [t for t in found if t.node.op in ERRORS or by_hand(t.node)]
     wrong = [t for t in errors if t.sign < 0 and not t.factors]
-    if not wrong or len(wrong) < len(errors) or any(t.node.op not in ERRORS and not _by_hand(t.node) for t in found):
+    if not wrong or len(wrong) < len(errors) or any(t.node.op not in ERRORS and not by_hand(t.node) for t in found):
         return None
     return Answer(wrong[0].place or backward, "the negative of the error is minimised", (backward,))
 
 
-def _by_hand(node: Node) -> bool:
+def by_hand(node: Node) -> bool:
     """A square or absolute value of the difference of an output and data."""
     square = node.op in ("square", "abs") or (node.op == "pow" and node.inputs[1:2] == (2,))
     if not square or not node.inputs or not isinstance(node.inputs[0], Node):

@@ -15,6 +15,8 @@ from trainwreck.code.facts import network
 from trainwreck.code.flow import back
 from trainwreck.code.order import inside, repeated, training_steps, turns_off, under_no_grad
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.retained import retained
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import is_loss
@@ -118,6 +120,13 @@ def accumulate(model, loader, criterion, opt):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_written(project))
+    yield from found
+    if not found:
+        yield from answers(__name__, project, retained)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
         if training.loop is None or _short(training.loop):
             continue

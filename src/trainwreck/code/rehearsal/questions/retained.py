@@ -1,0 +1,80 @@
+"""Graphs that outlive their step: losses that are collected or added up with all that they were computed from."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Turn
+from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import backwards, trained, users
+
+COLLECTS = frozenset(["append", "extend", "add", "appendleft", "insert", "put"])
+
+
+def retained(run: Rehearsing) -> Iterator[Answer]:
+    """Values with a graph that a loop over steps keeps, and no backward uses."""
+    used = {id(n) for n in trained(run)}
+    losses = {id(n) for e in backwards(run) for n in parts(e.subject)}
+    for node in run.nodes:
+        earlier = _added_up(node)
+        if earlier is not None and id(node) not in used and _steps(run, earlier) and node.place is not None:
+            yield Answer(node.place, "the sum keeps the graph of every step: nothing is cut off before it is added")
+    for event in run.tape:
+        if event.name not in COLLECTS or not isinstance(event.subject, Items) or event.place is None:
+            continue
+        if not event.turns or not _outlives(event, event.subject):
+            continue
+        kept = [n for a in event.args for n in parts(a) if n.grad and n.op not in ("param", "batch")]
+        loop = event.turns[-1]
+        lost = [n for n in kept if id(n) in losses or _scalar(n)]
+        if lost and _steps(run, loop) and not _used_later(run, lost, used, loop):
+            yield Answer(
+                event.place, "the list keeps the graph of every step: nothing is cut off before it is collected"
+            )
+
+
+def _scalar(node: Node) -> bool:
+    return not node.shape.open and not node.shape.dims
+
+
+def _added_up(node: Node) -> Turn | None:
+    """The loop over which a sum grows: one side was computed in an earlier turn of it, both with a graph."""
+    if node.op not in ("add", "cat", "stack", "maximum") or not node.grad or not node.turns or len(node.inputs) < 2:
+        return None
+    for side in node.inputs[:2]:
+        for one in parts(side):
+            if not one.grad or one.op in ("param", "batch", "either") or one.op != node.op:
+                continue
+            for turn in node.turns:
+                before = next((t for t in one.turns if t.node is turn.node), None)
+                if before is not None and before.index < turn.index and one.place == node.place:
+                    return turn
+    return None
+
+
+def _steps(run: Rehearsing, loop: Turn) -> bool:
+    """True if the loop runs backward in each of its turns."""
+    return any(e.name == "backward" and any(t.node is loop.node for t in e.turns) for e in run.tape)
+
+
+def _outlives(event: Event, held: Items) -> bool:
+    """True where the list was made outside of the loop around the event."""
+    place = getattr(held, "place", None)
+    loop = event.turns[-1].node
+    return place is not None and not any(n is place[0] for n in ast.walk(loop))
+
+
+def _used_later(run: Rehearsing, kept: list[Node], used: set[int], loop: Turn) -> bool:
+    """True where what was collected is put together again and runs backward."""
+    for node in kept:
+        for user in users(run).get(id(node), ()):
+            if user.op in ("stack", "cat", "sum", "add", "mean") and (id(user) in used or _feeds(run, user, used)):
+                return True
+    return False
+
+
+def _feeds(run: Rehearsing, node: Node, used: set[int]) -> bool:
+    return any(id(u) in used for u in users(run).get(id(node), ()))
