@@ -8,15 +8,15 @@ their share of one walk.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from trainwreck.catalogue import releases, specifiers
-from trainwreck.catalogue.releases import TABLES, History, Rename, State, Table
-from trainwreck.code import edits
+from trainwreck.catalogue.releases import TABLES, Bracket, History, Rename, State, Table
+from trainwreck.code import edits, outdated_uses
 from trainwreck.code.calls import Call
+from trainwreck.code.guards import guarded as guarded
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting, sign_of
 from trainwreck.code.scopes import Binding, Scope
@@ -24,13 +24,6 @@ from trainwreck.code.targets import Aim, Pin, aim, brackets
 from trainwreck.code.values import literal
 from trainwreck.core.evidence import Evidence, Severity
 from trainwreck.core.fix import Fix
-
-GUARDS = re.compile(
-    r"version|hasattr|signature|getattr|available|TYPE_CHECKING|inspect|greater|less|(?:^|_)[lg][te]e?_|\d_\d|legacy|old",
-    re.IGNORECASE,
-)
-"""Words in the test of a branch that say that somebody looked which release there is."""
-ERRORS = ("ImportError", "ModuleNotFoundError", "TypeError", "AttributeError", "Exception", "BaseException", "")
 
 Kind = Literal["argument", "name", "module", "open", "task"]
 
@@ -200,7 +193,7 @@ def _import(binding: Binding, aims: Mapping[str, Aim]) -> _Absent | None:
     if package == "lightning" and parts[0] == "lightning" and inner[:1] == ["pytorch"]:
         inner = inner[1:]
     if inner:
-        return _module(home, ".".join(inner), where)
+        return _module(home, ".".join(inner), where) or _moved(home, name, where)
     history = home.name(name)
     entry = releases.rename(package, "name", name)
     if history is None:
@@ -216,12 +209,27 @@ def _import(binding: Binding, aims: Mapping[str, Aim]) -> _Absent | None:
 def _module(home: Table, name: str, where: Aim) -> _Absent | None:
     """A module that is gone. One that no release has may be in a part that the table leaves out."""
     history = home.module(name)
+    entry = releases.rename(home.package, "module", name)
+    if history is None and entry is not None and entry.since and _since(where, entry.since):
+        return _Absent("module", name, home.package, where, "gone", None, entry)
     if history is None and name.count("."):
         return None
     state = where.state(history) if history is not None else "unknown"
     if state not in ("gone", "not yet"):
         return None
-    return _Absent("module", name, home.package, where, state, history, releases.rename(home.package, "module", name))
+    return _Absent("module", name, home.package, where, state, history, entry)
+
+
+def _moved(home: Table, name: str, where: Aim) -> _Absent | None:
+    """A name imported from a module of the package, where neither its top nor any of its modules has it any more."""
+    row, history = home.signature(name), home.name(name)
+    entry = releases.rename(home.package, "name", name)
+    if row is None or (history is None and entry is None) or (history and where.state(history) != "gone"):
+        return None
+    whole = History(home, "", row["ranges"])
+    if where.state(whole) != "gone" or _served_otherwise(home, name, where):
+        return None
+    return _Absent("name", name, home.package, where, "gone", whole, entry)
 
 
 def _served_otherwise(home: Table, name: str, where: Aim) -> bool:
@@ -246,9 +254,16 @@ def _mismatch(found: _Absent, node: ast.AST, scope: Scope) -> Mismatch:
 # ---------------------------------------------------------------------- calls
 def _call(project: Project, call: Call, aims: Mapping[str, Aim]) -> Iterator[Mismatch]:
     yield from _attribute(project, call, aims)
-    if not call.node.keywords or not isinstance(call.node.func, ast.Name | ast.Attribute):
+    if not isinstance(call.node.func, ast.Name | ast.Attribute):
         return
-    found = callee(project, call)
+    used = outdated_uses.method(project, call)
+    if used is not None and used[0] in aims:
+        yield from _method(project, call, used, aims[used[0]])
+    if not call.node.keywords:
+        return
+    found = callee(project, call) or outdated_uses.inherited(project, call)
+    if found is None and used is not None:
+        found = used[0], f"{used[1]}.{used[2]}"
     if found is None or found[0] not in aims:
         return
     package, owner = found
@@ -263,6 +278,21 @@ def _call(project: Project, call: Call, aims: Mapping[str, Aim]) -> Iterator[Mis
         yield Mismatch(
             kind, name, owner, culprit, state, node, call.scope, holder, history, entry, aimed.pin, certain
         )  # fmt: skip
+
+
+def _method(project: Project, call: Call, used: tuple[str, str, str], where: Aim) -> Iterator[Mismatch]:
+    """``ppo_trainer.step(...)``: a method that the object's class has lost."""
+    package, owner, name = used
+    at = outdated_uses.within(where.table, owner, where.newest)
+    history = outdated_uses.gone_method(where.table, owner, name, at)
+    full = f"{owner}.{name}"
+    entry = releases.rename(package, "name", full)
+    older = history is None and entry is not None and _since(where, entry.since)
+    if (history is None and not older) or guarded(project, call.node, call.scope):
+        return
+    entry = entry or releases.rename(package, "name", owner)
+    found = _Absent("name", full, package, where, "gone", history, entry)
+    yield _mismatch(found, call.node.func, call.scope)
 
 
 def _attribute(project: Project, call: Call, aims: Mapping[str, Aim]) -> Iterator[Mismatch]:
@@ -285,8 +315,8 @@ def callee(project: Project, call: Call) -> tuple[str, str] | None:
     """(package, class or function or class.method) of a call into a package with a table; None for anything else."""
     dotted = project.called(call)
     parts = dotted.split(".")
-    if len(parts) < 2 or parts[0] not in TABLES:
-        return None
+    if len(parts) < 2 or parts[0] not in TABLES or parts[:2] == ["lightning", "fabric"]:
+        return None  # classes of Fabric bear the names of others
     first = call.node.func
     while isinstance(first, ast.Attribute):
         first = first.value
@@ -330,7 +360,8 @@ _Refused = tuple[State, History | None, Rename | None, Aim, bool]
 
 
 def _argument(where: Aim, owner: str, name: str, aims: Mapping[str, Aim]) -> _Refused | None:
-    answer = releases.parameter(where.table, owner, name, brackets(aims))
+    at = {**brackets(aims), where.table.package: outdated_uses.within(where.table, owner, where.newest)}
+    answer = releases.parameter(where.table, owner, name, at)
     history = answer.history
     if answer.state in ("there", "unknown"):
         return None
@@ -339,10 +370,15 @@ def _argument(where: Aim, owner: str, name: str, aims: Mapping[str, Aim]) -> _Re
     entry = entry or releases.rename(where.table.package, "argument", name, owner)
     aimed = aims.get(culprit, where)
     certain = all(
-        releases.parameter(where.table, owner, name, {**brackets(aims), culprit: at}).state in ("gone", "not yet")
-        for at in aimed.allowed
+        releases.parameter(where.table, owner, name, {**at, culprit: _in(aimed, owner, one)}).state
+        in ("gone", "not yet")
+        for one in aimed.allowed
     )
     return answer.state, history, entry, aimed, certain
+
+
+def _in(where: Aim, owner: str, at: Bracket) -> Bracket:
+    return outdated_uses.within(where.table, owner, at)
 
 
 def _open_argument(where: Aim, owner: str, name: str) -> _Refused | None:
@@ -353,28 +389,3 @@ def _open_argument(where: Aim, owner: str, name: str) -> _Refused | None:
     since = specifiers.parse(entry.since)
     certain = all(low >= 0 and where.table.versions[low] >= since for low, _ in where.allowed)
     return "gone", None, entry, where, certain
-
-
-# ---------------------------------------------------------------------- guards
-def guarded(project: Project, node: ast.AST, scope: Scope) -> bool:
-    """True where a ``try`` or a test of the release stands around ``node``."""
-    below = node
-    for above in project.ancestors(node, scope):
-        if isinstance(above, ast.Try) and below in above.body and _catches(above):
-            return True
-        if isinstance(above, ast.ExceptHandler):
-            return True
-        if isinstance(above, ast.If | ast.IfExp):
-            test = ast.unparse(above.test)
-            if GUARDS.search(test):
-                return True
-        below = above
-    return False
-
-
-def _catches(node: ast.Try) -> bool:
-    for handler in node.handlers:
-        names = ast.unparse(handler.type) if handler.type is not None else ""
-        if any(name and name in names for name in ERRORS) or not names:
-            return True
-    return False

@@ -1,4 +1,4 @@
-"""Uses of what torch, torchvision and numpy deprecated or removed, by the table ``versions/torch.toml``."""
+"""Uses of what torch, torchvision, numpy and huggingface_hub deprecated or removed, by ``versions/torch.toml``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from trainwreck.code.targets import Pin, pin_for
 from trainwreck.core.evidence import Evidence, Severity
 from trainwreck.core.fix import Fix
 
-ROOTS = ("torch", "functorch", "torchvision", "numpy")
+ROOTS = ("torch", "functorch", "torchvision", "numpy", "huggingface_hub")
+
+MODULES = ("torch._six", "torch.distributed._sharded_tensor", "torchvision.transforms.functional_tensor")
+"""Whole modules that the table names: whatever is taken from them is meant."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +133,7 @@ def _use(project: Project, path: str, name: str, node: ast.AST, scope: Scope, *,
         return
     change = changes[known]
     library = known.split(".", 1)[0].replace("functorch", "torch")
-    pin = pin_for(project, library, path)
+    pin = pin_for(project, library.replace("_", "-"), path)
     if pin is None and not project.assume_newest:
         return
     specifier = pin.specifier if pin is not None else ""
@@ -151,5 +154,5 @@ def _above(name: str) -> Iterator[str]:
     """``torch._six`` for ``torch._six.inf``: only whole modules that the table names."""
     while name.count(".") > 1:
         name = name.rpartition(".")[0]
-        if name in ("torch._six", "torch.distributed._sharded_tensor"):
+        if name in MODULES:
             yield name

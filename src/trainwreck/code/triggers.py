@@ -33,7 +33,7 @@ KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
     ("seek", "dataset_classes"): ("__getitem__", "IterableDataset"),
     ("facts", "handlers"): ("except",),
     ("huggingface", "trainer_calls"): ("transformers", "trl"),
-    ("torch_changes", "told"): ("torch", "numpy"),
+    ("torch_changes", "told"): ("torch", "numpy", "huggingface_hub"),
     ("outdated", "told"): (*_LIBRARIES, BESIDE),
     ("outdated", "unnamed"): (*_LIBRARIES, BESIDE),
     ("outdated", "options"): (*_LIBRARIES, BESIDE),

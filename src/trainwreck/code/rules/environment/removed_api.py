@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainwreck.code import torch_changes
 from trainwreck.code.outdated import told, unnamed
 from trainwreck.code.outdated_files import options
 from trainwreck.code.project import Project
-from trainwreck.code.rule import guess
+from trainwreck.code.rule import SIGN_PREFIX, guess, sign_of
 from trainwreck.code.seek import keyword_place
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -44,6 +45,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from told(project, __name__)
     yield from unnamed(project, __name__, known=True, kinds=("argument", "name", "module", "open"))
     yield from options(project, __name__, named=False)
+    yield from torch_changes.told(project, __name__, sign_of(__name__).removeprefix(SIGN_PREFIX))
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
