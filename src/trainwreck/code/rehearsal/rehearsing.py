@@ -368,6 +368,17 @@ class Rehearsing(Calling):
             found.append(self.opaque_parameters(obj))
         return found, complete
 
+    def named(self, obj: Value) -> list[tuple[str, Node]]:
+        """The parameters of a module, each once, by the names that they have seen from it."""
+        found: list[tuple[str, Node]] = []
+        seen: set[int] = set()
+        for name, module in self.submodules(obj, deep=True):
+            for key, value in [*self.own_parameters(module).items(), *module.attributes.items()]:
+                if isinstance(value, Node) and value.op == "param" and id(value) not in seen:
+                    seen.add(id(value))
+                    found.append((f"{name}.{key}" if name else key, value))
+        return found
+
     def opaque_parameters(self, value: Value) -> Node:
         """Stands for the parameters of something that is not known."""
         node = self.node("opaque", (value,), None)
@@ -450,6 +461,8 @@ class Rehearsing(Calling):
                 node.trainable = value.trainable
                 seen[id(value)] = node
                 return node
+            case Node() if value.op in ("state", "state_dict"):
+                return self.node("clone", (value,), value.place, grad=False, shape=value.shape, name=value.name)
             case Items():
                 listed = seen[id(value)] = Items([], value.more, value.kind)
                 listed.items = [self.copied(v, seen) for v in value.items]
@@ -463,7 +476,7 @@ class Rehearsing(Calling):
         return value
 
 
-_SAME_MEMORY = frozenset(["getitem", "attribute", "data", "detach"])
+_SAME_MEMORY = frozenset(["getitem", "attribute", "data", "detach", "state"])
 """What gives a view: a change of it in place changes what it was taken from."""
 _CONTAINERS = frozenset(["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict", "DataParallel",
                          "DistributedDataParallel", "AveragedModel"])  # fmt: skip

@@ -35,11 +35,15 @@ EXACT_ITEMS = 12
 GROUND = (int, float, bool, str)
 
 
+KEPT_WHOLE = frozenset(["param", "state", "loaded", "clone"])
+"""Kinds of values of which a model has many: none of them is left out of a list or a dict."""
+
+
 def room(values: Sequence[Value]) -> int:
     """How many elements a list keeps: parameters (with their names) and groups of them are all kept."""
     for value in values:
         parts = value if isinstance(value, tuple) else (value,)
-        if any((isinstance(p, Node) and p.op == "param") or isinstance(p, Table) for p in parts):
+        if any((isinstance(p, Node) and p.op in KEPT_WHOLE) or isinstance(p, Table) for p in parts):
             return MAX_PARAMETERS
     return EXACT_ITEMS * 2
 

@@ -16,6 +16,7 @@ from trainwreck.code.rehearsal.domain import (
 )
 from trainwreck.code.rehearsal.library import function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
+from trainwreck.code.rehearsal.state import MAX_PARAMETERS
 
 SELF = ("to", "cuda", "cpu", "half", "float", "double", "bfloat16", "compile", "share_memory", "type", "to_empty")
 
@@ -86,7 +87,14 @@ def _register(run: Rehearsing, asked: Asked) -> Value:
 
 @method("module", "state_dict")
 def _state(run: Rehearsing, asked: Asked) -> Value:
-    made = run.node("state_dict", (asked.receiver,), asked.place, grad=False)
+    made: Value = run.node("state_dict", (asked.receiver,), asked.place, grad=False)
+    held, complete = run.parameters(asked.receiver)
+    if complete and len(held) <= MAX_PARAMETERS:
+        states = {
+            name: run.node("state", (param,), asked.place, grad=False, shape=param.shape, name=name)
+            for name, param in run.named(asked.receiver)
+        }
+        made = Table(dict(states), any(m.name.startswith("BatchNorm") for _, m in run.submodules(asked.receiver, deep=True)))
     run.event("state_dict", asked.receiver, asked.args, asked.options, asked.place, result=made)
     return made
 

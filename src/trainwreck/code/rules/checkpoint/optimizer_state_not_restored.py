@@ -15,6 +15,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import engine_in, made, optimizers, trains
 from trainwreck.code.order import kind_of
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.checkpoints import optimizer_forgotten
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import number
@@ -128,6 +130,10 @@ STATELESS = frozenset(["SGD", "Rprop", "ASGD"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), optimizer_forgotten)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     loads = [c for c in project.calls("load_state_dict") if c.receiver is not None]
     if not loads or any(_of_optimizer(project, c) or _any_object(project, c) for c in loads):
         return

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.order import loops
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.checkpoints import by_reference
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import is_module
 from trainwreck.core.evidence import Evidence
@@ -59,6 +61,10 @@ NETWORK = re.compile(r"model|net$|network|policy|module", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), by_reference)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     loaded: dict[int, set[str]] = {}
     for call in project.calls("load_state_dict"):
         for argument in call.node.args[:1]:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call
 from trainwreck.code.order import constructors
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.checkpoints import skipped
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import is_false
@@ -47,6 +49,10 @@ WRAPS = ("DataParallel", "DistributedDataParallel", "DDP", "compile")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), skipped)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for call in _loose(project):
         argument = call.argument("state_dict", 0)
         if isinstance(argument, ast.DictComp) and _adds_prefix(argument.key) and not _wrapped(project, call):
