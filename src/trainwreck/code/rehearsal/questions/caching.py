@@ -8,7 +8,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
 
 ATTENTION = frozenset(["scaled_dot_product_attention"])
 LENGTHS = frozenset(["size", "len", "attribute", "counter", "add", "sub", "getitem", "part"])
@@ -25,9 +25,16 @@ def _cached(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
             continue
         old, new = items
         between = [e for e in outer if old.serial < e.serial < new.serial]
-        around = [e for e in between if _gave(e, old) and _inside(e, node)]
+        alike = _same_source(old, new)
+        around = [e for e in between if (alike or _gave(e, old)) and _inside(e, node)]
         if around:
             yield around[0], node
+
+
+def _same_source(old: Node, new: Node) -> bool:
+    """True where the same line made both: keys of an earlier call, kept by the module itself."""
+    place = new.place[0] if new.place is not None else None
+    return any(n.place is not None and n.place[0] is place for n in (old, *core(old)))
 
 
 def _computed(node: Node) -> bool:

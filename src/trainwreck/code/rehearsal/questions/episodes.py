@@ -76,7 +76,8 @@ def _open(value: Value, depth: int = 0) -> Node | None:
     if value.op in ("not", "invert", "logical_not"):
         return value
     if value.op == "mul" or value.op in STRUCTURE:
-        return next((f for i in value.inputs if (f := _open(i, depth + 1)) is not None), None)
+        inner = [p for i in value.inputs for p in parts(i)]
+        return next((f for i in inner[:6] if (f := _open(i, depth + 1)) is not None), None)
     return None
 
 

@@ -52,9 +52,9 @@ def _lookup(node: Node) -> Lookup | None:
             picked = next((n for n in ancestors(index, through=_of_index) if n.op in NEAREST - {"one_hot"}), None)
             if picked is None:
                 continue
-            behind = parameters_behind(picked)
-            if id(codes) in behind and len(behind) > 1:
-                return Lookup(node, codes, frozenset(behind.keys() - {id(codes)}))
+            encoder = frozenset(parameters_behind(picked).keys() - {id(codes)})
+            if encoder and any(n is codes for n in ancestors(picked)):
+                return Lookup(node, codes, encoder)
     return None
 
 
@@ -70,7 +70,8 @@ def _codes(value: Value) -> Node | None:
             return None
         if value.op in ("param", "buffer"):
             return value
-        value = value.inputs[0] if value.op in STRUCTURE | {"t", "T", "normalize"} and value.inputs else None
+        same = value.op in STRUCTURE | {"t", "T", "normalize"} or value.options.get("inplace") is True
+        value = value.inputs[0] if same and value.inputs else None
     return None
 
 
@@ -200,9 +201,12 @@ def uncommitted(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if not learnable and not moved and look.codes.op == "buffer":
                 continue
-            place = _forgotten(run, look, found) or _last(event)
+            forgotten, last = _forgotten(run, look, found), _last(event)
+            beside = forgotten is not None and (last is None or forgotten[1] is last[1])
+            place = forgotten if beside else last
             if place is not None:
-                yield Answer(place, f"{lost}: the term is not in the loss", (event.place,))
+                proof = tuple(p for p in (forgotten, event.place) if p is not None and p is not place)
+                yield Answer(place, f"{lost}: the term is not in the loss", proof)
                 return
 
 

@@ -330,7 +330,7 @@ def collapsing(run: Rehearsing) -> Iterator[Answer]:
     """The whole loss pulls two outputs of one network together, and nothing keeps different samples apart."""
     for event, found in losses_of(run):
         pairs = [attraction(t) for t in found]
-        if not pairs or any(p is None for p in pairs):
+        if not pairs or any(p is None or not all(_computed(s) for s in p) for p in pairs):
             continue
         for term, pair in zip(found, pairs, strict=True):
             assert pair is not None

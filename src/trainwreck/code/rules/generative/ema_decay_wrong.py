@@ -117,6 +117,8 @@ def _written(project: Project) -> Iterator[Evidence]:
             yield sighting(__name__, place, text, proof=[(scope.module.path, node.lineno, "the update")])
         elif low < SWAPPED:
             text = f"the average keeps {low:g} of its old value at each update: the two factors are swapped"
+            if _complements(keep) % 2:
+                place = (node, scope)  # the number is a decay, and stands in the place of its complement
             yield sighting(__name__, place, text, proof=[(scope.module.path, node.lineno, "the update")])
 
 
@@ -125,6 +127,13 @@ def _innermost(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.left, ast.Constant):
         return _innermost(node.right)
     return node
+
+
+def _complements(node: ast.expr) -> int:
+    """How often ``1 -`` stands before the number itself."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and isinstance(node.left, ast.Constant):
+        return 1 + _complements(node.right)
+    return 0
 
 
 def _times(project: Project, node: ast.AST, scope: Scope) -> float:
