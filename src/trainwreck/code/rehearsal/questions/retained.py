@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Turn
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Turn, Value
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, trained, users
@@ -19,7 +19,7 @@ def retained(run: Rehearsing) -> Iterator[Answer]:
     used = {id(n) for n in trained(run)}
     losses = {id(n) for e in backwards(run) for n in parts(e.subject)}
     for node in run.nodes:
-        earlier = _added_up(node)
+        earlier = _added_up(run, node)
         if earlier is not None and id(node) not in used and _steps(run, earlier) and node.place is not None:
             yield Answer(node.place, "the sum keeps the graph of every step: nothing is cut off before it is added")
     for event in run.tape:
@@ -40,19 +40,41 @@ def _scalar(node: Node) -> bool:
     return not node.shape.open and not node.shape.dims
 
 
-def _added_up(node: Node) -> Turn | None:
+def _added_up(run: Rehearsing, node: Node) -> Turn | None:
     """The loop over which a sum grows: one side was computed in an earlier turn of it, both with a graph."""
     if node.op not in ("add", "cat", "stack", "maximum") or not node.grad or not node.turns or len(node.inputs) < 2:
         return None
     for side in node.inputs[:2]:
-        for one in parts(side):
-            if not one.grad or one.op in ("param", "batch", "either") or one.op != node.op:
+        for one in _scaled(side):
+            if not one.grad or one.op in ("param", "batch", "either"):
                 continue
             for turn in node.turns:
                 before = next((t for t in one.turns if t.node is turn.node), None)
-                if before is not None and before.index < turn.index and one.place == node.place:
+                if before is None or before.index >= turn.index:
+                    continue
+                if (one.op == node.op and one.place == node.place) or (_scalar(one) and _goes_on(run, node)):
                     return turn
     return None
+
+
+def _scaled(value: Value) -> Iterator[Node]:
+    """The value itself, or what was multiplied with numbers."""
+    for node in parts(value):
+        yield node
+        if node.op in ("mul", "div") and node.inputs:
+            yield from (n for i in node.inputs[:2] for n in parts(i))
+
+
+def _goes_on(run: Rehearsing, node: Node) -> bool:
+    """True where the sum is stored under the name that it was read from."""
+    if node.place is None:
+        return False
+    statement = run.project.statement(*node.place)
+    if not isinstance(statement, ast.Assign):
+        return False
+    targets = {ast.unparse(t) for t in statement.targets}
+    read = {ast.unparse(n) for n in ast.walk(statement.value) if isinstance(n, ast.Name | ast.Attribute)}
+    return bool(targets & read)
 
 
 def _steps(run: Rehearsing, loop: Turn) -> bool:

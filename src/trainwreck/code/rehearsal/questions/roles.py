@@ -25,10 +25,7 @@ RAW = frozenset(
 )
 """Layers whose outputs are any real numbers."""
 PROBABILITIES = frozenset(["softmax", "sigmoid", "softmin", "hardsigmoid", "softmax2d", "expit", "gumbel_softmax"])
-LOGARITHMS = frozenset(["log_softmax", "logsigmoid", "log_prob", "logsumexp_normalised"])
-KEEPS_SIGN = frozenset(
-    ["mean", "sum", "amax", "amin", "max", "min", "logsumexp", "median", "dropout", "prod", "cumsum"]
-)
+PRODUCTS = frozenset(["matmul", "einsum", "bmm", "mm", "baddbmm"])
 HIGHEST = frozenset(["max", "amax", "logsumexp"])
 """What taken off leaves nothing above zero."""
 
@@ -159,6 +156,8 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
     op = value.op
     if op in RAW:
         return Bounds(-math.inf, math.inf, True)
+    if op in PRODUCTS:
+        return Bounds(-math.inf, math.inf, any(bounds(i, depth + 1).free for i in inputs if isinstance(i, Node)))
     if op in PROBABILITIES:
         return Bounds(0.0, 1.0)
     if op in ("log_softmax", "logsigmoid"):
