@@ -22,6 +22,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.averaging import never_moved
 from trainwreck.code.rehearsal.questions.averaging import swapped as _swapped
+from trainwreck.code.rehearsal.questions.freezing import backwards_average, left_behind
 from trainwreck.code.rounds import rounds, turns
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -51,10 +52,10 @@ def main(net, step):
         shadow.update(net)
 """,
     """
-DECAY = 0.999  # expect
+DECAY = 0.999
 def ema_update(target, online):
     for t, o in zip(target.parameters(), online.parameters()):
-        t.data = (1 - DECAY) * t.data + DECAY * o.data
+        t.data = (1 - DECAY) * t.data + DECAY * o.data  # expect
 def main(a, b, loader):
     for x in loader:
         ema_update(a, b)
@@ -101,7 +102,7 @@ SWAPPED = 0.2
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), _swapped, never_moved)
+    yield from further(__name__, project, _written(project), _swapped, never_moved, left_behind, backwards_average)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
