@@ -161,7 +161,10 @@ class Rehearsing(Calling):
             whole.result = flowing
             return flowing
         if "module" in obj.attributes and last in ("DataParallel", "DistributedDataParallel", "AveragedModel"):
-            return self.call(obj.attributes["module"], asked.args, asked.options, asked.place, asked.frame)
+            state = {"training": obj.training, "grad": self.grad_mode}
+            event = self.event("forward", obj, asked.args, asked.options, asked.place, state=state)
+            event.result = self.call(obj.attributes["module"], asked.args, asked.options, asked.place, asked.frame)
+            return event.result
         if not kind.startswith("torch.nn."):
             self.event("__call__", obj, asked.args, asked.options, asked.place)
             if obj.kind.startswith("argparse") or obj.cls is None:

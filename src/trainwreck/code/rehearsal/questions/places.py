@@ -20,16 +20,29 @@ def literal(run: Rehearsing, value: Value, words: Sequence[str], fallback: Place
     for walked in run.project.walked.values():
         for scope in walked.scopes:
             for node in scope.nodes:
-                for name, number in _named(node):
+                for name, number in named(node):
                     lowered = name.lower().replace("-", "_")
                     rank = next((n for n, w in enumerate(words) if w in lowered), None)
-                    if rank is not None and _number(number) == value:
+                    if rank is not None and written_number(number) == value:
                         found.append((rank, (number, scope)))
     places = [place for rank, place in found if rank == min(r for r, _ in found)]
     return places[0] if len(places) == 1 else fallback
 
 
-def _named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+def once(run: Rehearsing, value: float) -> Place | None:
+    """Where a number is written that stands in the program a single time; None for numbers that many things have."""
+    if value in (0, 1, -1, 2, 0.5, 10):
+        return None
+    found: list[Place] = []
+    for walked in run.project.walked.values():
+        for scope in walked.scopes:
+            found += [
+                (node, scope) for node in scope.nodes if isinstance(node, ast.Constant) and written_number(node) == value
+            ]
+    return found[0] if len(found) == 1 else None
+
+
+def named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Names with what is written under them: keywords, keys, assignments, defaults, command line options."""
     match node:
         case ast.Call():
@@ -61,12 +74,12 @@ def _named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                     yield arg.arg, kw_default
 
 
-def _number(node: ast.expr) -> float | None:
+def written_number(node: ast.expr) -> float | None:
     match node:
         case ast.Constant(value=int() | float() as found) if not isinstance(found, bool):
             return float(found)
         case ast.UnaryOp(op=ast.USub()):
-            inner = _number(node.operand)
+            inner = written_number(node.operand)
             return -inner if inner is not None else None
     return None
 

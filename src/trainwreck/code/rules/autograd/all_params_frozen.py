@@ -21,6 +21,8 @@ from trainwreck.code.order import (
     position,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.freezing import all_frozen
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import is_false
@@ -78,6 +80,10 @@ def other(loader, criterion):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), all_frozen)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for built in optimizers(project):
         value = built.argument("params", 0)
         if (

@@ -18,6 +18,8 @@ from trainwreck.code.order import position
 from trainwreck.code.params import KEEPERS, builds
 from trainwreck.code.phases import ADAPTER, Event, covers, events
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.freezing import new_frozen
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -129,6 +131,10 @@ TOGGLED = re.compile(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), new_frozen)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if not trains(project):
         return
     text = source(project)

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import under_no_grad
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.inplace import overwritten
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
@@ -73,6 +75,10 @@ HARMLESS = frozenset(
         "detach_",
     ]
 )
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    yield from answers(__name__, project, overwritten)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.aliases import calls_to
 from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.ranks import whole_data
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import LOADERS, assigned_name, loaders
 from trainwreck.code.surface import Surface
@@ -41,6 +43,10 @@ def main(train, val, net):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), whole_data)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if not any(True for _ in calls_to(project, "torch", "DistributedDataParallel")):
         return
     for sampler in project.calls("DistributedSampler"):

@@ -16,6 +16,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import ENGINES, HELD, bound_to, is_torch, made, optimizers, reach, source, text_of
 from trainwreck.code.order import TrainingStep, training_steps
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.ranks import passed_by
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -159,6 +161,10 @@ HARMLESS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), passed_by)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if ENGINES.search(source(project)) or not any(is_torch(project, c) for c in project.calls("init_process_group")):
         return
     steps = [s for s in training_steps(project) if s.steps]

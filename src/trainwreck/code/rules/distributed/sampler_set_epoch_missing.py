@@ -25,6 +25,8 @@ from trainwreck.code.order import (
     training_steps,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.ranks import same_order
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -71,6 +73,10 @@ def main(train, val, model, opt, epochs):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), same_order)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if "set_epoch" in source(project) or ENGINES.search(source(project)):
         return
     epochs = [

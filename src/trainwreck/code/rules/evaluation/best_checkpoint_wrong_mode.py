@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.selection import worst_kept
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -91,6 +93,10 @@ LOW = re.compile(r"(^|_)(loss|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid)(_|\d|
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), worst_kept)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for walked in project.walked.values():
         for scope in walked.scopes:
             for node in project.within(scope, ast.If):

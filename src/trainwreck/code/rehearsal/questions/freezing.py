@@ -1,0 +1,114 @@
+"""Which parameters are frozen where they should learn, and which copies of weights are never brought up to date?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, is_module
+from trainwreck.code.rehearsal.graph import graph
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.adapters import frozen
+from trainwreck.code.rehearsal.questions.gradients import backwards, held, ids, lives, steps
+
+UPDATES = frozenset(["lerp_", "mul_", "copy_", "add_"])
+
+
+def _frozen_at(param: Node) -> Event | None:
+    """What froze a parameter, if that is its last word."""
+    told = [w for w in param.writes if w.name == "requires_grad"]
+    return told[-1] if told and told[-1].args[:1] == (False,) else None
+
+
+def all_frozen(run: Rehearsing) -> Iterator[Answer]:
+    """Every parameter of an optimizer is frozen when it steps."""
+    life = lives(run)
+    for optimizer in dict.fromkeys(e.subject for e in life.empty):
+        mine = [e for e in steps(run) if e.subject is optimizer]
+        params = held(mine[-1])
+        places = [_frozen_at(p) for p in params]
+        if not all(e in life.empty for e in mine) or not mine[-1].turns or not places or None in places:
+            continue
+        last = max((w for w in places if w is not None), key=lambda w: w.serial)
+        if last.place is not None and last.serial < mine[0].serial and all(p.trainable is False for p in params):
+            text = "every parameter that the optimizer holds is frozen here"
+            yield Answer(last.place, text, tuple(e.place for e in mine[-1:] if e.place is not None))
+
+
+def new_frozen(run: Rehearsing) -> Iterator[Answer]:
+    """A layer that was made after the first training and is frozen before the next, with its initial weights."""
+    if next(iter(frozen(run)), None) is not None:
+        return
+    for event in backwards(run)[::-1]:
+        earlier = [s for s in steps(run) if s.turns and s.serial < event.serial]
+        for node in graph(event.subject):
+            for param in node.inputs:
+                if not isinstance(param, Node) or param.op != "param" or param.trainable is not False:
+                    continue
+                stopped = _frozen_at(param)
+                trained = any(any(p is param for p in held(s)) for s in steps(run))
+                loaded = any(w.name in ("load_state_dict", "copy_") for w in param.writes)
+                before = any(s.serial < param.serial for s in earlier)
+                if (
+                    stopped is not None
+                    and stopped.place is not None
+                    and before
+                    and not trained
+                    and not loaded
+                    and not param.inputs
+                ):
+                    text = f"{param.name} is new and is frozen here: it keeps its initial values"
+                    yield Answer(stopped.place, text, (event.place,) if event.place is not None else ())
+                    return
+        return
+
+
+def left_behind(run: Rehearsing) -> Iterator[Answer]:
+    """A copy of the network with a method to bring it up to date that nothing calls, and that is used afterwards."""
+    for holder in run.objects:
+        if holder.cls is None or is_module(holder):
+            continue
+        copies = [
+            v for v in holder.attributes.values() if isinstance(v, Obj) and v.copy_of is not None and is_module(v)
+        ]
+        for copy in copies:
+            params = run.parameters(copy)[0]
+            moved = any(e.turns and e.name != "requires_grad" for p in params for e in p.writes)
+            idle = [f for c in holder.cls.mro() for f in c.names.values() if isinstance(f, Function) and _updates(f)]
+            users = [e for e in run.tape if e.name == "forward" and e.subject is copy and e.turns]
+            mine = [s for s in steps(run) if s.turns and s.serial > copy.serial]
+            if moved or not idle or any(id(f.node) in run.executed for f in idle) or not users or not mine:
+                continue
+            if mine[-1].place is not None:
+                text = (
+                    f"after this step nothing brings the copy of the weights up to date: {idle[0].name} is never called"
+                )
+                yield Answer(mine[-1].place, text, (copy.place,) if copy.place is not None else ())
+                return
+
+
+def _updates(function: Function) -> bool:
+    names = {n.attr for n in ast.walk(function.node) if isinstance(n, ast.Attribute)}
+    return function.name != "__init__" and bool(names & UPDATES)
+
+
+def backwards_average(run: Rehearsing) -> Iterator[Answer]:
+    """The network that learns is moved towards its copy in each turn, and the copy is never moved."""
+    trained = ids(p for s in steps(run) for p in held(s))
+    for param in run.nodes:
+        if param.op != "param" or id(param) not in trained:
+            continue
+        for event in param.writes:
+            if event.name not in ("lerp_", "add_", "copy_", "inplace") or not event.turns or event.place is None:
+                continue
+            other = next((a for a in event.args if isinstance(a, Node) and a.op in ("param", "state", "data")), None)
+            while other is not None and other.op != "param" and other.inputs and isinstance(other.inputs[0], Node):
+                other = other.inputs[0]
+            mixed = event.name == "lerp_" or (event.name == "add_" and any(w.name == "mul_" for w in param.writes))
+            if other is None or other is param or not mixed or id(other) in trained or not other.inputs:
+                continue
+            if other.inputs[0] is param and not any(w.turns and w.name != "requires_grad" for w in other.writes):
+                text = "the network that learns is moved towards its average here, and the average never moves"
+                yield Answer(event.place, text, ())
+                return
