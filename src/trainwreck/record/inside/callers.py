@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -60,10 +61,11 @@ def watch(owner: type, name: str, told: Seen) -> None:
 
 
 def watch_backward(told: Seen) -> None:
-    """Tell of every ``loss.backward()`` before it runs."""
-    watch(torch.Tensor, "backward", told)
+    """Tell of every ``loss.backward()`` before it runs; ``told`` must not raise."""
+    torch.Tensor.backward = OnAccess(torch.Tensor.__dict__["backward"], told)
 
 
+@functools.cache
 def is_users(filename: str) -> bool:
     """True for code that is neither Python's, nor an installed package's, nor ours."""
     return not filename.startswith(_LIBRARIES) and not filename.startswith("<frozen")

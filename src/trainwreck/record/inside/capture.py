@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 import weakref
+from types import CodeType
 from typing import Any
 
 import torch
@@ -33,6 +34,8 @@ MAX_SPIKES = 2
 """Of these, steps that only spiked: a worse alarm may still come."""
 BUDGET = 256 << 20
 """Bytes of one capture; weights or optimizer state beyond it are left out and said to be absent."""
+MAX_STACK = 12
+"""Frames of the stack of a backward that are noted: the step is seldom further out than a trainer's loop."""
 REPLAYED = (NONFINITE_LOSS, NONFINITE_GRADIENT)
 
 
@@ -44,8 +47,9 @@ class Capture(Probe):
     def attach(self) -> None:
         self._generator: Any = torch.default_generator
         self._random: Any = self._generator.get_state()
-        self._random_before: Any = self._random
-        self._past: list[replay.Place] = []
+        self._still = False
+        """Whether the program draws no random numbers in a step; looked at anew at each sampled one."""
+        self._stack: list[tuple[int, CodeType, int]] = []
         self._children: dict[int, tuple[float, str]] = {}
         self._steps: set[int] = set()
         self._spikes = 0
@@ -56,7 +60,15 @@ class Capture(Probe):
         self.recorder.on_alarm.append(self.alarm)
 
     def backward(self, moment: Backward) -> None:
-        self._past = replay.places(replay.stack(sys._getframe(1), 12))
+        """Note the stack without holding it: nothing of the user's lives longer for it."""
+        found: list[tuple[int, CodeType, int]] = []
+        frame = moment.caller
+        while frame is not None and len(found) < MAX_STACK:
+            code = frame.f_code
+            if found or not values.on_the_way(code.co_filename):
+                found.append((id(frame), code, frame.f_lasti))
+            frame = frame.f_back
+        self._stack = found
         if moment.value is not None and not math.isfinite(moment.value):
             self._repeated(moment, moment.value)
 
@@ -72,8 +84,16 @@ class Capture(Probe):
             self.alarm(nonfinite_loss(moment.step, value, moment.frame, moment.loss))
 
     def after_step(self, step: Step) -> None:
-        self._random = self._generator.get_state()
-        self._optimizer = weakref.ref(step.optimizer)
+        """Take the state of the generator, unless the last step that was looked at closely drew no random number."""
+        if step.sampled or not self._still:
+            state = self._generator.get_state()
+            self._still = step.sampled and torch.equal(state, self._random)
+            self._random = state
+        self._optimizer = step.watched.reference
+
+    @property
+    def _past(self) -> list[replay.Place]:
+        return [replay.Place(*place) for place in self._stack]
 
     def flush(self) -> None:
         for child in list(self._children):

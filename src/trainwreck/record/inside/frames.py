@@ -34,7 +34,8 @@ class Frames(Probe):
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
         self._seen: dict[str, int] = {}
-        self._alone: dict[tuple[CodeType, int], bool] = {}
+        self._alone: dict[tuple[int, int], tuple[CodeType, bool]] = {}
+        """By the identity of a code and the instruction in it: hashing a code takes longer than all the rest here."""
         self._last: dict[str, weakref.ref[Any]] = {}
         self._described: set[tuple[str, str]] = set()
         self._twins: list[tuple[str, str]] = []
@@ -44,13 +45,14 @@ class Frames(Probe):
         frame = moment.frame
         if frame is None:
             return
-        place = (frame.f_code, frame.f_lineno)
-        if not moment.sampled and self._alone.get(place, False):
+        code = frame.f_code
+        place = (id(code), frame.f_lasti)
+        if not moment.sampled and self._alone.get(place) == (code, True):
             return  # no term beside the loss itself, which is recorded anyway
         with local_variables(frame) as found:
             count = self._take_terms(found, moment)
             if moment.sampled:
-                self._alone[place] = count <= 1
+                self._alone[place] = (code, count <= 1)
                 self._take_digests(found, moment)
 
     def _take_terms(self, found: dict[str, Any], moment: Backward) -> int:

@@ -12,15 +12,21 @@ import torch
 from . import alarms, callers
 from .alarms import Alarm
 from .probe import Backward, Probe, Step
+from .ranks import in_a_group
 from .watched import Watched, dense, foreach_norms
 
 WEIGHTS_PER_STEP = 1 << 14
 """Elements of the weights whose finiteness is looked at after each step on the CPU (some 10 µs); of a larger model a
 part of one parameter in turn, and all of it at sampled steps."""
-
-
-SHARE = 0.004
+SHARE = 0.0025
 """Share of a step that gradient norms may take on the CPU (the goal for the whole recorder is 0.02)."""
+EVERY, EVERY_AFTER = 4, 100
+"""Where even that is too dear, norms are taken at every 4th step once 100 steps are done (a judgement: the history that
+alarms learn from has begun by then), and between them a few small gradients are looked at for what is not finite."""
+SMALLEST = 16
+"""Large gradients are never estimated from less than one in so many of their rows."""
+WEIGHTS_EVERY = 4
+"""Steps between two looks at a part of the weights of a large model. What they would miss is told by the next loss."""
 
 
 class Health(Probe):
@@ -31,31 +37,48 @@ class Health(Probe):
     """
 
     name = "gradient norms"
+    rarely = frozenset(("backward",))
     _part = 1
-    _last = _whole = _interval = 0.0
+    _whole = _time = 0.0
+    """Processor seconds of the last whole look, and the clock at it."""
+    _sampled = 0
+    _every = 1
+    _partly = 0.0
+    """Seconds of the first look after a sampled step."""
+    _skipped = False
 
     def backward(self, moment: Backward) -> None:
         """The loss, before its backward: a CPU loss is looked at now, a device's at the flush."""
         value = moment.value
-        if value is None or not self.recorder.alarms.once(alarms.NONFINITE_LOSS):
+        if value is None or math.isfinite(value) or not self.recorder.alarms.once(alarms.NONFINITE_LOSS):
             return
         if moment.scale is not None and math.isinf(value):
             return  # an overflow of the scaled loss: the scaler will skip the step
-        if not math.isfinite(value):
-            self.recorder.alarm(nonfinite_loss(moment.step, value, moment.frame, moment.loss))
+        self.recorder.alarm(nonfinite_loss(moment.step, value, moment.frame, moment.loss))
 
     def before_step(self, step: Step) -> None:
         """Gradient norms by module; the first parameter whose gradient is not finite."""
-        watched = step.watched
-        began = time.perf_counter()
+        watched, row = step.watched, step.row
         # Of the first optimizer only: a second one's norms come between its steps.
-        columns, deferred, bad = watched.gradient_norms(1 if step.sampled or watched.index else self._part)
-        if not watched.index:
-            self._afford(step, began)
-        step.row.update(watched.rates())
-        step.row.update(columns)
-        if deferred is not None:
-            step.deferred.append(deferred)
+        first = not watched.index
+        if first and step.sampled:
+            began = time.process_time()
+            total, columns, bad = watched.gradient_norms()
+            self._whole = time.process_time() - began
+            self._afford(step)
+        elif first and self._every > 1 and step.number % self._every:
+            self._skipped = True
+            bad = watched.guarded()
+            total = columns = None
+        else:
+            total, columns, bad = watched.gradient_norms(self._part if first else 1)
+            if first and not self._partly:
+                self._partly = time.perf_counter() - step.began
+        row.update(watched.rates())
+        if total is not None:
+            row["grad_norm"] = total
+        if columns is not None:
+            step.deferred.append(columns)
         if step.sampled:
             watched.remember()
         if bad is not None and self.recorder.alarms.once(alarms.NONFINITE_GRADIENT):
@@ -75,28 +98,38 @@ class Health(Probe):
                 )
             )
 
-    def _afford(self, step: Step, began: float) -> None:
-        """Look at so many rows of large gradients that norms cost about ``SHARE`` of a step; at sampled ones at all."""
-        now = time.perf_counter()
-        interval, self._last = now - self._last, now
-        if step.sampled:
-            self._whole = now - began
-        elif step.number > 5:
-            self._interval = interval if not self._interval else 0.9 * self._interval + 0.1 * interval
-        if step.sampled and self._interval and step.watched.on_cpu:
-            share = self._whole / self._interval
-            self._part = 1 if share < 2 * SHARE else min(16, 2 ** math.ceil(math.log2(share / SHARE)))
+    def _afford(self, step: Step) -> None:
+        """After a whole look, at a sampled step: how much of the gradients is looked at until the next one."""
+        now, past = time.process_time(), step.number - self._sampled
+        each = (now - self._time) / max(past, 1)
+        self._time, self._sampled = now, step.number
+        if past > 1 and step.watched.on_cpu and each > 0.0:
+            share = self._whole / each
+            # Ranks compare their norms, so all of them look at all of it.
+            whole = share < 2 * SHARE or in_a_group()
+            dear = step.watched.plain and self._partly > SHARE * each and step.number >= EVERY_AFTER
+            self._every = EVERY if dear and not whole else 1
+            self._part = 1 if whole else min(SMALLEST, 2 ** math.ceil(math.log2(share / SHARE)))
+            self._partly = 0.0
+            step.watched.cut(self._part)
 
     def after_step(self, step: Step) -> None:
         """Update ratios at sampled steps; whether the weights are still finite."""
         watched = step.watched
-        if not step.losses and step.number == 1 and "grad_norm" not in step.row:
-            return
-        if "grad_norm" not in step.row and not step.deferred and any(p.grad is not None for p in watched.parameters):
-            step.row.update(watched.gradient_norms()[0])  # a closure made them
+        if self._skipped:
+            self._skipped = False
+        elif "grad_norm" not in step.row and not step.deferred:
+            if not step.losses and step.number == 1:
+                return
+            total, columns, _ = watched.gradient_norms()  # a closure made them
+            if total is not None and columns is not None:
+                step.row["grad_norm"] = total
+                step.deferred.append(columns)
         if (moved := watched.moved()) is not None:
             step.deferred.append(moved)
-        if watched.on_cpu and self.recorder.alarms.once(alarms.NONFINITE_WEIGHTS):
+        whole = step.sampled or watched.numel <= WEIGHTS_PER_STEP
+        due = watched.on_cpu and (whole or not step.number % WEIGHTS_EVERY)
+        if due and self.recorder.alarms.once(alarms.NONFINITE_WEIGHTS):
             self._weights(step)
 
     def _weights(self, step: Step) -> None:
@@ -134,7 +167,7 @@ class Health(Probe):
 def turn(watched: Watched, number: int, whole: bool) -> list[int]:
     """The parameters that are looked at after step ``number``: all of a small model, one of a large one in turn."""
     count = len(watched.parameters)
-    return list(range(count)) if whole or watched.numel <= WEIGHTS_PER_STEP else [number % count]
+    return list(range(count)) if whole or watched.numel <= WEIGHTS_PER_STEP else [number // WEIGHTS_EVERY % count]
 
 
 def nonfinite_loss(step: int, value: float, frame: FrameType | None, loss: Any) -> Alarm:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from . import callers
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class Backward:
     scale: Any = None
     value: float | None = None
     """The loss as a number, scaled as it is; None on a device or for a loss of several elements."""
+    caller: FrameType | None = None
+    """The frame that asked for ``backward``, a library's where one did."""
 
 
 @dataclass(slots=True)
@@ -54,6 +58,10 @@ class Step:
     CPU, unread tensors on a device."""
     deferred: list[Deferred] = field(default_factory=list)
     """1-d tensors that are read at the next flush, each with what its numbers become in the row."""
+    began: float = 0.0
+    """``time.perf_counter()`` before the probes looked at it."""
+    backward: float = 0.0
+    """The same at the last backward of the process, 0 before the first."""
 
 
 class Probe:
@@ -61,8 +69,9 @@ class Probe:
 
     name = "probe"
     rarely: frozenset[str] = frozenset()
-    """Moments at which it is called at sampled steps only (``after_step`` also before one, and at the first ten): calls
-    that do nothing cost most of what a recorder costs."""
+    """Moments at which it is called at sampled steps only (``backward`` also with a loss that is not finite,
+    ``after_step`` also before a sampled one, and at the first ten): calls that do nothing cost most of what a recorder
+    costs."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -107,3 +116,13 @@ class Probe:
 
 
 MOMENTS = ("backward", "before_step", "after_step", "flush", "close")
+
+
+def mean(losses: list[Any]) -> Any:
+    """The mean over the micro-batches of one step; a tensor if one of them is unread, None of none."""
+    if not losses:
+        return None
+    if any(isinstance(x, torch.Tensor) for x in losses):
+        device = next(x.device for x in losses if isinstance(x, torch.Tensor))
+        return torch.stack([torch.as_tensor(x, device=device).float() for x in losses]).mean()
+    return sum(losses) / len(losses)

@@ -19,6 +19,7 @@ class Ranks(Probe):
     """One event for each process of a group, and the columns ``start_norm[/module]`` of the first step."""
 
     name = "ranks"
+    rarely = frozenset(("before_step",))
 
     def before_step(self, step: Step) -> None:
         """At the first step of each optimizer."""
@@ -41,6 +42,11 @@ class Ranks(Probe):
             return step.watched.by_module("start_norm", dict(enumerate(values)))
 
         step.deferred.append((norms, columns))
+
+
+def in_a_group() -> bool:
+    """True in a process of a group of at least two."""
+    return _group() is not None
 
 
 def _group() -> dict[str, Any] | None:

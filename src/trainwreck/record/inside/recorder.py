@@ -22,7 +22,8 @@ from .alarms import Alarm, Alarms
 from .amp import scale_of
 from .contain import Faults
 from .names import Names
-from .probe import MOMENTS, Backward, Probe, Step
+from .pace import EARLY_STEPS, Pace
+from .probe import MOMENTS, Backward, Probe, Step, mean
 from .store import MAX_BYTES, Store
 from .watched import Deferred, Watched
 
@@ -30,8 +31,6 @@ FLUSH_STEPS, FLUSH_SECONDS, FLUSH_MOST = 20, 0.5, 500
 """A flush comes after 20 steps and half a second, or 500 steps, or 10 seconds: what a ``kill -9`` can lose at most.
 Half a second keeps the cost of a flush (about 1 ms) under 0.3% for the fastest loops."""
 FLUSH_LATEST = 10.0
-EARLY_STEPS, SAMPLE_STEPS = 5, 20
-"""Steps 1 to 5 and every 20th are sampled: what is too dear for every step."""
 PROBES = (
     "health:Health",
     "wiring:Wiring",
@@ -76,6 +75,7 @@ class Recorder:
         """Kinds of events that are told once."""
         self.faults = Faults()
         self.names = Names()
+        self.pace = Pace()
         self.optimizers: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()
         self.on_alarm: list[Callable[[Alarm], None]] = []
         self.store = Store(
@@ -100,6 +100,8 @@ class Recorder:
         self._open: dict[int, Step] = {}
         self._latest: Watched | None = None
         """The optimizer that has stepped last."""
+        self._clock = 0.0
+        """``time.perf_counter()`` at the last backward."""
         self._deferred: list[tuple[str, dict[str, Any], list[Deferred]]] = []
         self._flushed = time.monotonic()
         self._pid = os.getpid()
@@ -120,29 +122,38 @@ class Recorder:
         register_optimizer_step_post_hook(self._after)
 
     def _backward(self, tensor: Any, caller: FrameType | None) -> None:
-        """``tensor.backward`` has been asked for."""
-        if not self.off:
-            self._contained("losses", self._take_backward, tensor, caller)
+        """``tensor.backward`` has been asked for. Raises nothing."""
+        if self.off or "losses" in self.faults.off:
+            return
+        try:
+            self._take_backward(tensor, caller)
+        except Exception as problem:
+            self._fault("losses", problem)
 
     def _take_backward(self, tensor: Any, caller: FrameType | None) -> None:
         if callers.modes_active():
             return
+        self._clock = time.perf_counter()
         self.backwards += 1
-        scaler, self.scale = self.scale, None
-        scale = scale_of(scaler()) if scaler is not None and scaler() is not None else None
+        step, scale = self.step, None
+        if self.scale is not None:
+            scaler, self.scale = self.scale(), None
+            scale = scale_of(scaler) if scaler is not None else None
         value = self._keep_loss(tensor, scale)
-        frame = callers.user_frame(caller)
         # The first steps of an optimizer that begins later (a second phase, a resume) are early ones as well.
-        sampled = self.sampled(self.step) or (self._latest is not None and self._latest.steps < EARLY_STEPS)
-        self._tell(
-            "backward", Backward(tensor, frame, self.backwards, self.step, sampled, scale, value), often=not sampled
-        )
+        sampled = self.sampled(step) or (self._latest is not None and self._latest.steps < EARLY_STEPS)
+        began = self.pace.begin(sampled)
+        frame = callers.user_frame(caller)
+        moment = Backward(tensor, frame, self.backwards, step, sampled, scale, value, caller)
+        ordinary = value is None or value - value == 0.0  # neither NaN nor infinite
+        self._tell("backward", moment, often=ordinary and not sampled)
+        self.pace.end(began)
 
     def _keep_loss(self, tensor: Any, scale: Any) -> float | None:
         """Keep the loss for the step to come; its value where it lies on the CPU."""
         if tensor.numel() != 1 or len(self._losses) >= 4096:
             return None
-        value = float(tensor.item()) if tensor.device.type == "cpu" else None
+        value = float(tensor.item()) if tensor.is_cpu else None
         # A copy: ``loss /= k`` after the backward would change what a reference shows.
         kept = value if value is not None else tensor.detach().reshape(()).clone()
         self._losses.append(kept if scale is None else kept / scale)
@@ -155,17 +166,28 @@ class Recorder:
     def _take_step(self, optimizer: Any) -> None:
         if callers.modes_active():
             return
+        clock = time.perf_counter()
+        watched = self._latest
+        if watched is None or watched.reference() is not optimizer:
+            watched = self._watched(optimizer)
+        watched.refresh(optimizer, self.names)
+        number = watched.steps + 1
+        if number > self.step:
+            self.step = number
+        losses, self._losses = self._losses, []
+        sampled = self.sampled(number)
+        began = self.pace.begin(sampled)
+        step = Step(optimizer, watched, number, sampled, {"step": number}, losses, [], clock, self._clock)
+        self._open[id(optimizer)] = step
+        self._tell("before_step", step, often=not sampled)
+        self.pace.end(began)
+
+    def _watched(self, optimizer: Any) -> Watched:
         watched = self.optimizers.get(optimizer)
         if watched is None:
             watched = self.optimizers[optimizer] = Watched(optimizer, self._count, self.names)
             self._count += 1
-        watched.refresh(self.names)
-        number = watched.steps + 1
-        self.step = max(self.step, number)
-        losses, self._losses = self._losses, []
-        step = Step(optimizer, watched, number, self.sampled(number), {"step": number}, losses)
-        self._open[id(optimizer)] = step
-        self._tell("before_step", step, often=not step.sampled)
+        return watched
 
     def _after(self, optimizer: Any, _: Any, __: Any) -> None:
         step = self._open.pop(id(optimizer), None)
@@ -180,8 +202,12 @@ class Recorder:
         self._latest = step.watched
         if self._losses and not step.losses:
             step.losses, self._losses = self._losses, []  # a closure ran backward within the step
+        began = self.pace.begin(step.sampled)
         near = step.sampled or step.number <= 10 or self.sampled(step.number + 1)
         self._tell("after_step", step, often=not near)
+        self.pace.end(began)
+        if step.sampled and step.number == self.step:
+            self.pace.adapt(step.number)
         self._finish(step)
         if step.number == self.step:
             self.step += 1
@@ -192,10 +218,9 @@ class Recorder:
             row.update(self.columns)
             self.columns = {}
         if step.losses:
-            row["loss"], row["backwards"] = _mean(step.losses), len(step.losses)
-        prefix = step.watched.prefix
-        table = prefix.rstrip("/") or "steps"
-        self._deferred.append((table, row, step.deferred))
+            count = len(step.losses)
+            row["loss"], row["backwards"] = step.losses[0] if count == 1 else mean(step.losses), count
+        self._deferred.append((step.watched.table, row, step.deferred))
         waiting, since = len(self._deferred), time.monotonic() - self._flushed
         if (waiting >= FLUSH_STEPS and since >= FLUSH_SECONDS) or waiting >= FLUSH_MOST or since >= FLUSH_LATEST:
             self.flush()
@@ -204,14 +229,15 @@ class Recorder:
 
     def sampled(self, step: int) -> bool:
         """True for the steps at which dearer things are looked at."""
-        return step <= EARLY_STEPS or step % SAMPLE_STEPS == 0 or step == self.look
+        return step % self.pace.stride == 0 or step <= EARLY_STEPS or step == self.look
 
     def event(self, kind: str, text: str, module: str | None = None, **facts: Any) -> None:
         """Write an event: something that a reader should know. ``facts``: value, path, line, … as plain JSON."""
         self.store.event(kind, text, facts.pop("step", self.step), module=module, **facts)
 
     def alarm(self, alarm: Alarm) -> None:
-        """Raise ``alarm`` once: event, one line on standard error, callbacks."""
+        """Raise ``alarm`` once: event, one line on standard error, callbacks. Samples are dense again after it."""
+        self.pace.reset()
         self.alarms.raise_(alarm)
 
     def row(self, table: str, values: dict[str, Any]) -> None:
@@ -231,6 +257,7 @@ class Recorder:
         """Write what is left. Does nothing in a forked child that recorded nothing of its own."""
         if not self.off and os.getpid() == self._pid:
             self._contained("writing", self._end)
+            self.faults.last_words("writing")
         self.off = True
 
     def _end(self) -> None:
@@ -239,6 +266,17 @@ class Recorder:
         if self.store.base is not None:
             self.event("ended", "the process ended by itself")
         self.store.close()
+
+    def close_child(self) -> None:
+        """In a forked child at its end: close, unless it recorded nothing of its own."""
+        if self._deferred or self.store.base is not None:
+            self.close()
+
+    def leave(self, why: str) -> None:
+        """Write what is unwritten: the process is about to end without a word to ``atexit``."""
+        if not self.off and os.getpid() == self._pid and (self._deferred or self.store.base is not None):
+            self.flush()
+            self.event("ended", why)
 
     def forked(self) -> None:
         """In a forked child: it is a recorder of its own, and silent unless the child takes optimizer steps."""
@@ -329,7 +367,7 @@ def read(rows: list[tuple[str, dict[str, Any], list[Deferred]]]) -> list[tuple[s
     """The rows with every tensor read, in one transfer for each device and kind of tensor."""
     waiting: dict[Any, list[Any]] = {}
     for _, row, deferred in rows:
-        for value in [*row.values(), *(tensor for tensor, _ in deferred)]:
+        for value in [*row.values(), *(numbers for numbers, _ in deferred)]:
             if isinstance(value, torch.Tensor):
                 waiting.setdefault(value.device, []).append(value.detach().flatten().float())
     numbers = {device: iter(torch.cat(parts).tolist()) for device, parts in waiting.items()}
@@ -341,15 +379,9 @@ def read(rows: list[tuple[str, dict[str, Any], list[Deferred]]]) -> list[tuple[s
                 plain[name] = next(numbers[value.device])
             elif value is not None:
                 plain[name] = float(value)
-        for tensor, columns in deferred:
-            plain.update(columns([next(numbers[tensor.device]) for _ in range(tensor.numel())]))
+        for held, columns in deferred:
+            if isinstance(held, torch.Tensor):
+                held = [next(numbers[held.device]) for _ in range(held.numel())]
+            plain.update(columns(held))
         done.append((table, plain))
     return done
-
-
-def _mean(losses: list[Any]) -> Any:
-    """The mean over the micro-batches of one step; a tensor if one of them is unread."""
-    if any(isinstance(x, torch.Tensor) for x in losses):
-        device = next(x.device for x in losses if isinstance(x, torch.Tensor))
-        return torch.stack([torch.as_tensor(x, device=device).float() for x in losses]).mean()
-    return sum(losses) / len(losses)

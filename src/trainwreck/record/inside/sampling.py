@@ -43,13 +43,16 @@ class Sampling(Probe):
         if self._every:
             self.rarely = frozenset()
         self._handles: list[Any] = []
-        self._leaves: dict[int, tuple[str, str]] = {}
+        self._leaves: dict[int, tuple[str, str, str, str]] = {}
+        """By the identity of a module: its name, its class, and the names of two of its columns."""
         self._row: dict[str, Any] = {}
         self._fired: dict[str, Any] = {}
         self._looks: dict[str, int] = {}
         self._running: list[tuple[weakref.ref[Any], str, Any]] = []
         self._told: set[str] = set()
         self._thread = 0
+        self._sampled = False
+        """Whether the step that is hooked is a sampled one, or one of ``every_leaf`` only."""
         self._in_training: set[str] = set()
         self._free: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()
 
@@ -107,7 +110,10 @@ class Sampling(Probe):
     def _attach(self, step: int) -> None:
         self._row = {"step": step}
         self._thread = threading.get_ident()
-        self._leaves = {id(m): (n, type(m).__name__) for n, m in leaves(self.recorder.names.modules())}
+        self._sampled = self.recorder.sampled(step)
+        if self._sampled or not self._leaves:
+            found = leaves(self.recorder.names.modules())
+            self._leaves = {id(m): (n, type(m).__name__, f"{n}.min", f"{n}.max") for n, m in found}
         # One hook for all modules: a hook in a module would be copied and saved with it.
         self._handles.append(torch.nn.modules.module.register_module_forward_hook(self._hook))
 
@@ -118,28 +124,31 @@ class Sampling(Probe):
 
     def _hook(self, module: Any, arguments: Any, output: Any) -> None:
         try:
-            if not module.training or torch.compiler.is_compiling() or threading.get_ident() != self._thread:
-                return
             known = self._leaves.get(id(module))
-            if known is None or self.name in self.recorder.faults.off:
+            if known is None or not module.training or known[2] in self._row:
                 return
-            name, kind = known
-            if isinstance(module, MODES):
-                self._in_training.add(name)
-            with torch.no_grad():
-                self._look(name, kind, output)
+            if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+                return
+            if self.name in self.recorder.faults.off:
+                return
+            began = self.recorder.pace.begin(self._sampled)
+            if self._sampled and isinstance(module, MODES):
+                self._in_training.add(known[0])
+            self._look(known, output)
+            self.recorder.pace.end(began)
         except Exception as problem:
             self.recorder.faults.add(self.name, problem)
 
-    def _look(self, name: str, kind: str, output: Any) -> None:
+    def _look(self, known: tuple[str, str, str, str], output: Any) -> None:
         if isinstance(output, tuple) and output:
             output = output[0]
-        if not is_plain(output) or not output.is_floating_point() or not output.numel() or f"{name}.min" in self._row:
+        if not is_plain(output) or not output.is_floating_point() or not output.numel():
             return
-        value = output.detach()
+        name, kind, least, most = known
+        value = output.detach()  # and so no gradient is asked for in what follows
         low, high = torch.aminmax(value)
-        self._row[f"{name}.min"], self._row[f"{name}.max"] = low, high
-        if self._every and not self.recorder.sampled(int(self._row["step"])):
+        self._row[least], self._row[most] = low, high
+        if not self._sampled:
             return
         self._row[f"{name}.std"] = value.float().std() if value.numel() > 1 else 0.0
         if kind in RECTIFIERS or float_is_zero(low):

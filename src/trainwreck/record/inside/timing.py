@@ -16,38 +16,44 @@ PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 class Timing(Probe):
     """Columns ``seconds`` (since the last step of any optimizer), ``backward_seconds`` and ``step_seconds``; at sampled
-    steps ``memory`` (bytes resident) and ``device_memory`` (bytes allocated). On a device these are times of launching,
+    steps ``memory_forward``, ``memory_backward`` and ``memory``, after the step (bytes resident), and the same with
+    ``device_`` before them (bytes allocated). On a device these are times of launching,
     except over many steps. The batches' probe adds ``data_seconds``."""
 
     name = "times"
+    rarely = frozenset(("backward", "before_step"))
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
         self._last = time.perf_counter()
-        self._backward = 0.0
-        self._step = 0.0
-
-    def backward(self, moment: Backward) -> None:
-        """The clock of the last backward before the step."""
-        self._backward = time.perf_counter()
-
-    def before_step(self, step: Step) -> None:
-        """Backward is over, and with it clipping and the like."""
-        now = self._step = time.perf_counter()
-        if self._backward > self._last:
-            step.row["backward_seconds"] = now - self._backward
 
     def after_step(self, step: Step) -> None:
-        """The step is done."""
-        now = time.perf_counter()
-        step.row["seconds"], step.row["step_seconds"] = now - self._last, now - self._step
+        """The step is done. Its backward ended before it, and with it clipping and the like."""
+        now, row = time.perf_counter(), step.row
+        row["seconds"], row["step_seconds"] = now - self._last, now - step.began
+        if step.backward > self._last:
+            row["backward_seconds"] = step.began - step.backward
         self._last = now
         if step.sampled:
-            resident = resident_bytes()
-            if resident is not None:
-                step.row["memory"] = resident
-            if "cuda" in {p.device.type for p in step.watched.parameters[:1]}:
-                step.row["device_memory"] = float(torch.cuda.memory_allocated())
+            _memory(row, "memory", "cuda" in {p.device.type for p in step.watched.parameters[:1]})
+
+    def backward(self, moment: Backward) -> None:
+        """The forward is over: its activations are held. Of several micro-batches the last one's stays."""
+        if moment.sampled:
+            _memory(self.recorder.columns, "memory_forward", moment.loss.device.type == "cuda")
+
+    def before_step(self, step: Step) -> None:
+        """The gradients are there, the activations gone."""
+        if step.sampled:
+            _memory(step.row, "memory_backward", "cuda" in {p.device.type for p in step.watched.parameters[:1]})
+
+
+def _memory(row: dict[str, Any], name: str, cuda: bool) -> None:
+    resident = resident_bytes()
+    if resident is not None:
+        row[name] = resident
+    if cuda:
+        row[f"device_{name}"] = float(torch.cuda.memory_allocated())
 
 
 def resident_bytes() -> float | None:

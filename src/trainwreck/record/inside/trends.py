@@ -9,7 +9,7 @@ from typing import Any
 
 from . import alarms
 from .alarms import Alarm
-from .probe import Probe, Step
+from .probe import Probe, Step, mean
 
 HISTORY = 200
 """Steps that a threshold is learned from."""
@@ -38,8 +38,8 @@ class Trends(Probe):
 
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
-        self._loss = History()
-        self._norm = History()
+        self._loss = History(SPIKE_RATIO)
+        self._norm = History(EXPLODES)
         self._memory: list[float] = []
         self._vanished = 0
 
@@ -47,33 +47,31 @@ class Trends(Probe):
         """Judge the newest values; only those that are numbers already (on the CPU)."""
         if step.watched.index:
             return
-        norm = step.row.get("grad_norm")
-        if isinstance(norm, float):
-            self._gradient(step, norm)
-        numbers = [x for x in step.losses if isinstance(x, float)]
-        if numbers:
-            self._spike(step, sum(numbers) / len(numbers))
+        norm, losses = step.row.get("grad_norm"), step.losses
+        if type(norm) is float:
+            if self._norm.far(norm) or norm < VANISHES or self._vanished:
+                self._gradient(step, norm)
+            self._norm.add(norm)
+        loss = losses[0] if len(losses) == 1 else mean(losses)
+        if type(loss) is float:
+            if self._loss.far(loss):
+                self._spike(step, loss)
+            self._loss.add(loss)
         memory = step.row.get("memory")
         if isinstance(memory, float):
             self._memory.append(memory)
             self._growth(step)
 
     def _spike(self, step: Step, loss: float) -> None:
-        limit = self._loss.limit(SPIKE, SPIKE_RATIO)
-        if limit is not None and loss > limit and math.isfinite(loss):
-            middle = self._loss.median
-            text = f"the loss jumps to {loss:.4g} from about {middle:.4g}"
-            predicts, advice = "divergence, unless the next steps come back", "look at this batch and the learning rate"
-            self._alarm(alarms.LOSS_SPIKE, step, loss, text, predicts, advice)
-        self._loss.add(loss)
+        text = f"the loss jumps to {loss:.4g} from about {self._loss.median:.4g}"
+        predicts, advice = "divergence, unless the next steps come back", "look at this batch and the learning rate"
+        self._alarm(alarms.LOSS_SPIKE, step, loss, text, predicts, advice)
 
     def _gradient(self, step: Step, norm: float) -> None:
-        limit = self._norm.limit(SPIKE, EXPLODES)
-        if limit is not None and norm > limit and math.isfinite(norm):
+        if self._norm.far(norm):
             text = f"the gradient norm jumps to {norm:.4g} from about {self._norm.median:.4g}"
             predicts, advice = "a loss spike within a few steps", "clip gradients; look at this batch"
             self._alarm(alarms.GRADIENT_SPIKE, step, norm, text, predicts, advice)
-        self._norm.add(norm)
         self._vanished = self._vanished + 1 if norm < VANISHES else 0
         if self._vanished == LEAST:
             text = f"the gradient norm has been below {VANISHES:g} for {LEAST} steps"
@@ -85,7 +83,7 @@ class Trends(Probe):
         looks = self._memory
         if len(looks) > 400:
             looks[:] = looks[::2]
-        if len(looks) < SETTLED + LOOKS or step.number % 100:
+        if len(looks) < SETTLED + LOOKS or len(looks) % 5:
             return
         base, now = looks[SETTLED], looks[-1]
         later = looks[SETTLED:]
@@ -105,27 +103,28 @@ class Trends(Probe):
 
 
 class History:
-    """The last values, their median and what lies far above it."""
+    """The last values, their median and what lies far above it. ``ratio``: how many times the median is far."""
 
-    def __init__(self) -> None:
+    def __init__(self, ratio: float) -> None:
         self._values: deque[float] = deque(maxlen=HISTORY)
+        self._ratio = ratio
         self._count = 0
         self.median = math.nan
-        self._spread = math.nan
+        self._limit = math.inf
+        """What a value must exceed to stand out; infinite while too little is known."""
+
+    def far(self, value: float) -> bool:
+        """True for a number far above the others."""
+        return self._limit < value < math.inf
 
     def add(self, value: float) -> None:
         """Take ``value`` in."""
-        if math.isfinite(value):
+        if value - value == 0.0:  # neither NaN nor infinite
             self._values.append(value)
         self._count += 1
-        if self._count >= LEAST and self._count % RENEWED == 0 and self._values:
+        if not self._count % RENEWED and self._count >= LEAST and self._values:
             ordered = sorted(self._values)
             self.median = ordered[len(ordered) // 2]
             gaps = sorted(abs(v - self.median) for v in ordered)
-            self._spread = 1.4826 * gaps[len(gaps) // 2]
-
-    def limit(self, deviations: float, ratio: float) -> float | None:
-        """What a value must exceed to stand out; None while too little is known."""
-        if math.isnan(self.median):
-            return None
-        return max(self.median + deviations * self._spread, ratio * abs(self.median), 1e-6)
+            spread = 1.4826 * gaps[len(gaps) // 2]
+            self._limit = max(self.median + SPIKE * spread, self._ratio * abs(self.median), 1e-6)

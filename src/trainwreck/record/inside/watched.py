@@ -15,29 +15,44 @@ MAX_GROUPS = 24
 """Modules whose norms are kept apart; deeper ones are summed into these (a page of a heat map)."""
 LARGE = 1 << 14
 """Elements of a gradient from which a part of its rows may stand for all."""
+ROWS = 8
+"""Rows that such a part has at least."""
+COUNTED = 8
+"""Steps in which gradients that are exactly zero are counted: the wiring is judged after five."""
+FACTOR = 4.0
+"""How far the norm of a whole gradient may be from what a part of its size stands for if all rows were alike. Beyond
+it the part was an odd one (dead units), and the factor found at the last whole look says little."""
 SAMPLE = 512
 """Elements of each parameter that are compared before and after a sampled step."""
 
 Deferred = tuple[Any, Callable[[list[float]], dict[str, float]]]
-"""A 1-d tensor that nobody has read yet, and what its numbers become: columns of the row."""
+"""Numbers of a row, and what they become at the next flush: its columns. A list, or a 1-d tensor that nobody has read
+yet."""
 
 
 class Watched:
     """What is known of one optimizer. ``index`` counts the optimizers of the process from 0; ``steps`` are those done.
 
-    ``prefix`` stands before the names of its columns: empty for the first optimizer.
+    ``table`` is the table of its rows: ``steps`` of the first optimizer, ``optimizer1`` … of others.
     """
 
     def __init__(self, optimizer: Any, index: int, names: Names) -> None:
-        self._optimizer = weakref.ref(optimizer)
+        self.reference = weakref.ref(optimizer)
         self.kind = type(optimizer).__name__
         self.index = index
-        self.prefix = f"optimizer{index}/" if index else ""
+        self.table = f"optimizer{index}" if index else "steps"
         self.steps = 0
         self.without_grad: list[int] = []
         self.zero_grad: list[int] = []
         self._take(optimizer, names)
         self._before: list[tuple[int, Any]] = []
+        self.plain = False
+        """Whether the gradients at the last whole look were dense ones of single or double precision on the CPU."""
+        self._cuts: list[tuple[int, int, int]] = []
+        """The parts that stand for large gradients: number of the parameter, first row, row after the last."""
+        self._factors: dict[int, float] = {}
+        self._guards: list[int] = [0]
+        """Parameters whose gradients are looked at where not all are."""
 
     def _take(self, optimizer: Any, names: Names) -> None:
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -52,18 +67,24 @@ class Watched:
     @property
     def optimizer(self) -> Any:
         """The optimizer itself, None if the user has dropped it."""
-        return self._optimizer()
+        return self.reference()
 
-    def refresh(self, names: Names) -> None:
+    def refresh(self, optimizer: Any, names: Names) -> None:
         """Take in parameters that were added since."""
-        optimizer = self.optimizer
-        if optimizer is not None and sum(len(g["params"]) for g in optimizer.param_groups) != len(self.parameters):
+        count = 0
+        for group in optimizer.param_groups:
+            count += len(group["params"])
+        if count != len(self.parameters):
+            self.plain = False
             self._take(optimizer, names)
 
     def rates(self) -> dict[str, float]:
         """Learning rates: ``lr`` of the first group, ``lr/group1`` … of others that differ from it."""
+        groups = self.optimizer.param_groups
+        if len(groups) == 1 and type(groups[0].get("lr")) is float:
+            return {"lr": groups[0]["lr"]}
         found: dict[str, float] = {}
-        for i, group in enumerate(self.optimizer.param_groups[:8]):
+        for i, group in enumerate(groups[:8]):
             rate = group.get("lr")
             if isinstance(rate, torch.Tensor):
                 rate = float(rate) if rate.device.type == "cpu" else None
@@ -71,57 +92,120 @@ class Watched:
                 found[f"lr/group{i}" if i else "lr"] = float(rate)
         return found
 
-    def gradient_norms(self, part: int = 1) -> tuple[dict[str, float], Deferred | None, tuple[str, float] | None]:
-        """Norms of the gradients: (columns, what is to be read later, the first non-finite one by name).
+    def gradient_norms(self, part: int = 1) -> tuple[float | None, Deferred | None, tuple[str, float] | None]:
+        """Norms of the gradients: (over all, by module, the first non-finite one by name).
 
-        On the CPU the numbers are there at once; on a device they are left unread in the second part. With ``part``
-        above 1 large gradients are estimated from every ``part``-th row.
+        On the CPU the first is a number; on a device it is None and the second holds all. With ``part`` above 1 large
+        gradients are estimated from a block of one in ``part`` of their rows, another one after each whole look.
         """
+        # In the first steps zeros are counted.
+        values = self._plain_norms(part) if self.plain and self.steps >= COUNTED else None
+        if values is None:
+            return self._any_norms()
+        total = math.hypot(*values)
+        if not math.isfinite(total):
+            return self._any_norms()  # the name that is told must be right
+        return total, (values, self._columns), None
+
+    def _plain_norms(self, part: int) -> list[float] | None:
+        """Norms of all gradients, None where one is missing or no longer of the kind that it was."""
+        gradients = [p.grad for p in self.parameters]
+        try:
+            if part == 1:
+                return [n.item() for n in torch._foreach_norm(gradients)]
+            for i, first, last in self._cuts:
+                gradients[i] = gradients[i][first:last]
+            values = [n.item() for n in torch._foreach_norm(gradients)]
+        except (TypeError, RuntimeError):
+            self.plain = False
+            return None
+        for i, factor in self._factors.items():
+            values[i] *= factor
+        return values
+
+    def guarded(self) -> tuple[str, float] | None:
+        """The first gradient that is not finite, if the few that are looked at show that there is one.
+
+        What is born in a backward goes on to everything before it, so the first small gradient shows nearly all of it.
+        """
+        try:
+            norms = torch._foreach_norm([self.parameters[i].grad for i in self._guards])
+        except (TypeError, RuntimeError):
+            return self._any_norms()[2]
+        for norm in norms:
+            value = norm.item()
+            if value - value != 0.0:  # NaN or infinite
+                return self._any_norms()[2]
+        return None
+
+    def _any_norms(self) -> tuple[float | None, Deferred | None, tuple[str, float] | None]:
+        """Norms of gradients of any kind, each whole."""
         present: list[int] = []
         gradients: list[Any] = []
-        scales: dict[int, float] = {}
         for i, p in enumerate(self.parameters):
             gradient = p.grad
             if gradient is None:
                 self.without_grad[i] += 1
                 continue
             present.append(i)
-            rows = dense(gradient)
-            if part > 1 and rows.dim() > 1 and rows.numel() >= LARGE and rows.shape[0] >= 8 * part:
-                scales[i] = math.sqrt(part)
-                rows = rows[self.steps // 20 % part :: part]
-            gradients.append(rows)
+            gradients.append(dense(gradient))
         if not gradients:
-            return {}, None, None
+            return None, None, None
         norms = torch.stack(foreach_norms(gradients))
 
         def columns(values: list[float]) -> dict[str, float]:
             return self.by_module("grad_norm", dict(zip(present, values, strict=True)))
 
         if norms.device.type != "cpu":
-            return {}, (norms, columns), None
+            return None, (norms, columns), None
         values = norms.tolist()
-        if scales:
-            values = [v * scales.get(i, 1.0) for i, v in zip(present, values, strict=True)]
-        if self.steps < 8:
+        if self.steps < COUNTED:
             for i, value in zip(present, values, strict=True):
                 self.zero_grad[i] += value == 0.0
-        if math.isfinite(sum(values)):
-            return columns(values), None, None
+        self.plain = all(is_dense(p.grad) for p in self.parameters)
+        total = math.hypot(*values)
+        if math.isfinite(total):
+            return total, (values, columns), None
         bad = next((i for i, v in zip(present, values, strict=True) if not math.isfinite(v)), present[0])
-        return columns(values), None, (self.names[bad], values[present.index(bad)])
+        return total, (values, columns), (self.names[bad], values[present.index(bad)])
 
-    def by_module(self, what: str, squares_of: dict[int, float]) -> dict[str, float]:
+    def cut(self, part: int) -> None:
+        """Choose other parts of large gradients, one in ``part`` of the rows, and compare them with the whole."""
+        self._cuts, self._factors = [], {}
+        small = [i for i, p in enumerate(self.parameters) if p.grad is not None and p.grad.numel() < LARGE]
+        small = small or [0]
+        self._guards = [small[0]] if len(small) < 3 else [small[0], small[len(small) // 2], small[-1]]
+        if part == 1 or not self.plain:
+            return
+        for i, p in enumerate(self.parameters):
+            rows = p.grad.shape[0] // part if p.grad.dim() > 1 else 0
+            if p.grad.numel() >= LARGE and rows >= ROWS:
+                first = self.steps // 20 % part * rows
+                self._cuts.append((i, first, first + rows))
+        pieces = [self.parameters[i].grad[a:b] for i, a, b in self._cuts]
+        if not pieces:
+            return
+        wholes = torch._foreach_norm([self.parameters[i].grad for i, _, _ in self._cuts])
+        even = math.sqrt(part)
+        for (i, _, _), piece, whole in zip(self._cuts, torch._foreach_norm(pieces), wholes, strict=True):
+            size = float(piece)
+            factor = float(whole) / size if size > 0.0 else even
+            self._factors[i] = min(max(factor, even / FACTOR), even * FACTOR) if math.isfinite(factor) else even
+
+    def _columns(self, values: list[float]) -> dict[str, float]:
+        return self.by_module("grad_norm", dict(enumerate(values)))
+
+    def by_module(self, what: str, norm_of: dict[int, float]) -> dict[str, float]:
         """Root of the sums of squares by module as ``what/Module.path`` and over all as ``what``.
 
-        ``squares_of``: norm by the number of its parameter.
+        ``norm_of``: norm by the number of its parameter.
         """
-        found = {what: math.sqrt(sum(v * v for v in squares_of.values()))}
+        found = {what: math.hypot(*norm_of.values())}
         if len(self.groups) > 1:
             for name, members in self.groups.items():
-                mine = [squares_of[i] for i in members if i in squares_of]
+                mine = [norm_of[i] for i in members if i in norm_of]
                 if mine:
-                    found[f"{what}/{name}"] = math.sqrt(sum(v * v for v in mine))
+                    found[f"{what}/{name}"] = math.hypot(*mine)
         return found
 
     def remember(self) -> None:
@@ -155,6 +239,12 @@ def dense(tensor: Any) -> Any:
     tensor = tensor.detach()
     tensor = getattr(tensor, "_local_tensor", tensor)
     return tensor._values() if tensor.layout != torch.strided and hasattr(tensor, "_values") else tensor
+
+
+def is_dense(gradient: Any) -> bool:
+    """True for a gradient on the CPU, of single or double precision, that can be looked at as it is."""
+    plain = type(gradient) is torch.Tensor and gradient.is_cpu and gradient.layout == torch.strided
+    return plain and gradient.dtype in (torch.float32, torch.float64)
 
 
 def foreach_norms(tensors: list[Any]) -> list[Any]:
