@@ -10,7 +10,10 @@ from trainwreck.code.project import Project
 from trainwreck.code.read import parse
 from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import Question
+from trainwreck.code.rehearsal.questions.balance import outweighed
+from trainwreck.code.rehearsal.questions.copies import before_the_split
 from trainwreck.code.rehearsal.questions.evaluation import chosen_on_test, distorted, scaled_apart, sorted_batches
+from trainwreck.code.rehearsal.questions.inplace import overwritten
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.scale import large_inputs, large_targets
 from trainwreck.code.rehearsal.questions.splits import held_out_in_training, statistics_of_everything
@@ -537,6 +540,99 @@ x = 200 * torch.rand(800, 5) + torch.randn(800, 5)
 net = nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 1))
 for rows in torch.randperm(800).split(40):
     net(x[rows]).pow(2).mean().backward()
+""",
+    ),
+    (
+        before_the_split,
+        ARRAYS
+        + FIT
+        + """
+a, b = torch.tensor(x), torch.tensor(y)
+a, b = torch.cat([a, a + 0.1 * torch.randn_like(a)]), torch.cat([b, b])  # here
+data = TensorDataset(a, b)
+train, held = random_split(data, [1600, 400])
+fit(DataLoader(train, 32, shuffle=True), DataLoader(held, 100))
+""",
+    ),
+    (
+        before_the_split,
+        ARRAYS
+        + FIT
+        + """
+a, b = torch.tensor(x), torch.tensor(y)
+order = torch.randperm(len(a))
+a, b = a[order], b[order]
+more = torch.cat([a[:800], a[:800] + 0.1 * torch.randn(800, 8)])
+held = TensorDataset(a[800:], b[800:])
+fit(DataLoader(TensorDataset(more, torch.cat([b[:800], b[:800]])), 32, shuffle=True), DataLoader(held, 100))
+""",
+    ),
+    (
+        before_the_split,
+        ARRAYS
+        + FIT
+        + """
+one, two = rng.normal(size=(500, 8)), rng.normal(2, 1, size=(500, 8))
+a = torch.tensor(np.concatenate([one, two]), dtype=torch.float32)
+b = torch.cat([torch.zeros(500), torch.ones(500)])
+train, held = random_split(TensorDataset(a, b), [800, 200])
+fit(DataLoader(train, 32, shuffle=True), DataLoader(held, 100))
+""",
+    ),
+    (
+        overwritten,
+        """
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.g = nn.Linear(4, 4), nn.Linear(4, 4)
+    def forward(self, x):
+        g = torch.sigmoid(self.g(x))
+        g *= 0.5  # here
+        return self.fc(x) * g
+net = Gate()
+for x in torch.randn(100, 8, 4):
+    net(x).mean().backward()
+""",
+    ),
+    (
+        overwritten,
+        """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+    def forward(self, x):
+        h = self.b(torch.relu(self.a(x)))
+        h += x
+        out = torch.relu(h)
+        with torch.no_grad():
+            shown = torch.sigmoid(out)
+            shown.mul_(2)
+        return out
+net = Block()
+for x in torch.randn(100, 8, 4):
+    net(x).mean().backward()
+""",
+    ),
+    (
+        outweighed,
+        """
+net = nn.Linear(4, 3)
+W = {"fit": 1.0, "edge": 5000.0}  # here
+for x, y in loader:
+    out = net(x)
+    parts = {"fit": ((out - y) ** 2).mean(), "edge": (out[:, 0] - y[:, 0]).abs().mean()}
+    sum(W[k] * v for k, v in parts.items()).backward()
+""",
+    ),
+    (
+        outweighed,
+        """
+net = nn.Linear(4, 3)
+for x, y in loader:
+    out = net(x)
+    (10.0 * ((out - y) ** 2).mean() + 1e-4 * out.pow(2).mean()).backward()
 """,
     ),
 ]  # fmt: skip

@@ -36,9 +36,8 @@ def once(run: Rehearsing, value: float) -> Place | None:
     found: list[Place] = []
     for walked in run.project.walked.values():
         for scope in walked.scopes:
-            found += [
-                (node, scope) for node in scope.nodes if isinstance(node, ast.Constant) and written_number(node) == value
-            ]
+            literals = (node for node in scope.nodes if isinstance(node, ast.Constant))
+            found += [(node, scope) for node in literals if written_number(node) == value]
     return found[0] if len(found) == 1 else None
 
 

@@ -11,6 +11,7 @@ from trainwreck.code.bounds import origin
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions.places import once
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, core
 
 REDUCING = frozenset(["mean", "sum", "nanmean", "nansum"])
@@ -144,8 +145,16 @@ def number_at(run: Rehearsing, node: Node, number: int) -> Place | None:
     if isinstance(at, ast.BinOp):
         side = at.right if number else at.left
         if isinstance(side, ast.Name | ast.Attribute | ast.Subscript):
-            return origin(run.project, side, scope)
+            known = number_of(node.inputs[number])
+            found = origin(run.project, side, scope)
+            if (found is None or found[0] is side or _same_line(found, node.place)) and known is not None:
+                return once(run, abs(known)) or found
+            return found
     return node.place
+
+
+def _same_line(one: Place, other: Place) -> bool:
+    return getattr(one[0], "lineno", 0) == getattr(other[0], "lineno", -1)
 
 
 def losses_of(run: Rehearsing) -> Iterator[tuple[Event, list[Term]]]:

@@ -15,6 +15,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import later, names, only, option
 from trainwreck.code.flow import Step, back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.copies import before_the_split
 from trainwreck.code.rule import sighting
 from trainwreck.code.splits import Split, random_splits
 from trainwreck.core.evidence import Evidence
@@ -75,6 +77,10 @@ ROW_BY_ROW = frozenset(["flip", "fliplr", "flipud", "roll", "clone", "copy", "ro
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), before_the_split)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for split in random_splits(project):
         seen = [(step, text) for step in _before(project, split) if (text := _copies(project, step)) is not None]

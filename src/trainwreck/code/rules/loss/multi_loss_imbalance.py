@@ -18,6 +18,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.flow import back
 from trainwreck.code.objective import Term, multipliers, objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.balance import outweighed
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_loss
@@ -103,6 +105,10 @@ PENALTY = re.compile(r"reg|penal|l2|l1_|decay|adv|gan|aux|smooth|tv|consist|cycl
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), outweighed)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call, terms in objectives(project):
         errors = [(t, error_kinds(project, t)) for t in terms]
         errors = [(t, kinds) for t, kinds in errors if kinds]
