@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainwreck.code.params import KEEPERS
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Table
 from trainwreck.code.rehearsal.graph import parts
@@ -52,7 +53,7 @@ def _cuts(run: Rehearsing) -> Iterator[Cut]:
     held: dict[int, Node] = {}
     for optimizer in [o for o in run.objects if is_optimizer(o)]:
         for param in run.optimized(optimizer)[0]:
-            if param.trainable is not False:
+            if param.trainable is not False and not _kept_otherwise(param):
                 held[id(param)] = param
     everyone = [e for e in run.tape if e.name == "backward"]
     reached: set[int] = set()
@@ -73,6 +74,13 @@ def _cuts(run: Rehearsing) -> Iterator[Cut]:
                 behind[id(node)] = Cut(node, kind, tuple(inside), event.place)
                 kept[id(node)] = {id(p) for p in inside}
     yield from behind.values()
+
+
+def _kept_otherwise(param: Node) -> bool:
+    """True for a copy that follows other weights, or that is written by hand: it is not meant to learn by gradients."""
+    copied = any(isinstance(i, Node) and i.op == "param" for i in param.inputs)
+    written = any(e.turns or e.name in ("copy_", "lerp_", "load_state_dict") for e in param.writes)
+    return copied or written or bool(KEEPERS.search(param.name.lower()))
 
 
 def _flow(loss: object) -> tuple[set[int], bool]:

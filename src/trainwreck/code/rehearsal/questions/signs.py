@@ -164,11 +164,16 @@ def _likelihood(run: Rehearsing, found: list[Term], backward: Place) -> Answer |
     for term in likely:
         if term.sign < 0 or len(likely) != len(found) or not all(bounds(f).low >= 0 for f in term.factors):
             continue
-        if term.node.op == "log_prob" and term.factors:
+        if term.node.op == "log_prob" and (term.factors or _sampled(term.node)):
             continue
         text = "the likelihood of the data is minimised: the minus is missing"
         return Answer(_sum_place(run, term, backward), text, (backward,))
     return None
+
+
+def _sampled(log_prob: Node) -> bool:
+    """The likelihood of a sample that hangs in the graph itself: its expectation is minus the entropy."""
+    return any(isinstance(i, Node) and i.grad for i in log_prob.inputs[1:])
 
 
 def _sum_place(run: Rehearsing, term: Term, backward: Place) -> Place:

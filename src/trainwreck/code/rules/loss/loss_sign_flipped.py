@@ -153,6 +153,8 @@ KINDS = {
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    if ASCENT.search(source(project)):
+        return
     found = list(answers(__name__, project, divergence)) or list(_written(project))
     yield from found
     if not found:
@@ -160,8 +162,6 @@ def find(project: Project) -> Iterator[Evidence]:
 
 
 def _written(project: Project) -> Iterator[Evidence]:
-    if ASCENT.search(source(project)):
-        return
     told: set[int] = set()
     for call, terms in objectives(project):
         wrong = [(t, why) for t in terms if (why := _wrong(project, t, terms))]
