@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
+from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
@@ -184,12 +184,31 @@ def unused(run: Rehearsing) -> Iterator[Answer]:
             continue
         if id(obj) not in ran:
             text = "this adapter is trained, and the network is run without it"
-            yield Answer(obj.place, text, ())
+            place = _left_out(run, obj)
+            yield Answer(place or obj.place, text, (obj.place,) if place is not None else ())
             return
         node = next((n for n in reversed(run.nodes) if any(i in mine.values() for i in n.inputs) and n.place), None)
         if node is not None and node.place is not None:
             yield Answer(node.place, "what this adapter computes is not part of the loss", (obj.place,))
             return
+
+
+def _left_out(run: Rehearsing, adapter: Obj) -> Place | None:
+    """Of an adapter that the network itself holds: where the network runs the layers beside it."""
+    ran = {id(e.subject) for e in run.tape if e.name == "forward"}
+    for holder in run.objects:
+        forward = holder.cls.find("forward") if holder.cls is not None and is_module(holder) else None
+        if not isinstance(forward, Function) or holder is adapter or id(holder) not in ran:
+            continue
+        inside = [v for v in holder.attributes.values() if isinstance(v, Obj)]
+        held_here = any(v is adapter or any(i is adapter for i in v.attributes.values()) for v in inside)
+        if not held_here:
+            continue
+        calls = [e for e in run.tape if e.name == "forward" and e.place is not None and e.place[1] is forward.scope]
+        looped = [e for e in calls if e.turns and e.turns[-1].scope is forward.scope]
+        if looped or calls:
+            return (looped or calls)[-1].place
+    return None
 
 
 def _frozen_part(param: Node) -> bool:

@@ -58,7 +58,9 @@ def denoisers(run: Rehearsing) -> list[Denoiser]:
 
 
 def _mixed(value: Value, noise: Node) -> bool:
-    """True where the noise is added to something (not only the data made with noise long before)."""
+    """True where the noise is added to something (not only the data made with noise long before, or noise alone)."""
+    if any(made is noise for part in parts(value) for made in core(part)):
+        return False
     passes = ("add", "sub", "mul", "setitem", "lerp", "either", *STRUCTURE, *JOINS)
     return any(node is noise for node in ancestors(value, through=lambda n: n.op in passes))
 
@@ -163,20 +165,27 @@ def kinds(run: Rehearsing) -> Iterator[Answer]:
 
 def _target_kind(found: Denoiser) -> str:
     """``noise``, ``data`` or ``velocity`` by what the target is."""
-    made = core(found.target)
-    if len(made) != 1:
-        return ""
-    node = made[0]
+    node = _unshaped(found.target)
     if node.op in NOISE and any(node is n for n in found.noises):
         return "noise"
     signal = _signal(found)
-    if signal is not None and (node is signal or any(node is n for n in core(signal))):
+    if signal is not None and node is _unshaped(signal):
         return "data"
     if node.op == "sub":
         inside = {id(n) for n in ancestors(node)}
         if any(id(n) in inside for n in found.noises) and signal is not None and id(signal) in inside:
             return "velocity"
     return ""
+
+
+def _unshaped(node: Node) -> Node:
+    for _ in range(12):
+        if node.op not in STRUCTURE or not node.inputs or not isinstance(node.inputs[0], Node):
+            break
+        if node.op in ("getitem", "index_select", "gather"):
+            break
+        node = node.inputs[0]
+    return node
 
 
 def _signal(found: Denoiser) -> Node | None:
@@ -209,7 +218,7 @@ def mixture(given: Event) -> tuple[Node, Node] | None:
 
 def _schedule(node: Node) -> bool:
     """True for a factor that comes from a table of noise levels."""
-    return any(n.op in ("sqrt", "cumprod", "linspace", "rsqrt", "cos") for n in list(ancestors(node))[:10])
+    return any(n.op in ("sqrt", "cumprod", "linspace", "rsqrt") for n in list(ancestors(node))[:10])
 
 
 def _multiplied(node: Node) -> list[Node]:

@@ -307,8 +307,9 @@ def same_policy(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if _now(new, old) and _several(run, event, new):
                 told.add(id(node.place[0]))
-                source = _origin(old)
-                place = node.place if source is None or source is _origin(new) else source.place or node.place
+                source, scope = _origin(old), node.place[1]
+                seen = (*source.stack, source.place) if source is not None and source is not _origin(new) else ()
+                place = next((p for p in reversed(seen) if p is not None and p[1] is scope), node.place)
                 text = "both log-probabilities come from the policy as it is now: the ratio is always one"
                 yield Answer(place, text, (node.place,))
 

@@ -77,6 +77,8 @@ def _outside(project: Project) -> Iterator[Step]:
                     continue
                 if inside(project, node, step.scope, training.body) or _hidden(project, step, training.body):
                     continue
+                if node.lineno >= getattr(training.loop, "lineno", node.lineno + 1):
+                    continue  # made after this loop, which is an inner one
                 if _keeps_graph(project, step):
                     told.add(id(node))
                     yield step

@@ -218,7 +218,7 @@ def _left_out(project: Project) -> Iterator[Evidence]:
         for name, maker in _learnable(project, call):
             if any(name == g or g.startswith(name + ".") or name.startswith(g + ".") for g in given):
                 continue
-            if KEEPERS.search(name.lower()) or not _used(project, name, home, given):
+            if KEEPERS.search(name.lower()) or not _used(project, name, home, given) or _looped(project, call, name):
                 continue
             yield sighting(__name__, call, f"{name} is on the way to the loss and in no optimizer", proof=[maker])
             return
@@ -303,6 +303,13 @@ def _covers(project: Project, call: Call, base: str) -> bool:
         if isinstance(argument, ast.Name):
             texts += [written(b.value) for b in project.lookup(argument.id, call.scope) if b.value is not None]
     return any(f"{base}.parameters" in t or f"{base}.named_parameters" in t for t in texts)
+
+
+def _looped(project: Project, call: Call, base: str) -> bool:
+    """True if the optimizer is built for each of several networks, and ``base`` is one of them."""
+    around = [c.iter for a in project.ancestors(call.node, call.scope) for c in getattr(a, "generators", ())]
+    around += [a.iter for a in project.ancestors(call.node, call.scope) if isinstance(a, ast.For)]
+    return any(isinstance(n, ast.Name) and n.id == base for i in around for n in ast.walk(i))
 
 
 def _layer(project: Project, value: ast.expr | None, scope: Scope) -> bool:
