@@ -327,6 +327,8 @@ class Calling(Expressions):
             self._fields(cls, obj, args, options, place)
         elif is_module(obj):
             self.base_init(obj, args, options)
+        elif "builtins.dict" in external:
+            obj.attributes.update(options)  # a dict whose entries are read as attributes, in most programs
         return obj
 
     def _record(self, cls: Class) -> bool:

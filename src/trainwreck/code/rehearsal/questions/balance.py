@@ -8,14 +8,15 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.terms import averaged, losses_of, weighed_at
 
-FAR = 1e3
-"""Between weights of terms that are averaged alike; weights of physical or auxiliary terms are usually within 100."""
+FAR = 300.0
+"""Between the largest weight and the next of terms that are averaged alike: pix2pix (arXiv:1611.07004) uses 100 for
+L1 beside an adversarial term, detectors stay below 20."""
 LARGE = 100.0
 """Only a large weight is told: small ones (1e-4 for a penalty) are the usual way to write a regulariser."""
 
 
 def outweighed(run: Rehearsing) -> Iterator[Answer]:
-    """A written weight of a hundred or more that is a thousand times that of another term, both of them averages."""
+    """A written weight of a hundred or more that is hundreds of times that of every other term, all averages."""
     told: set[int] = set()
     for event, terms in losses_of(run):
         known = [t for t in terms if t.sure and not t.factors and averaged(t) == "mean" and t.weight]
@@ -23,11 +24,7 @@ def outweighed(run: Rehearsing) -> Iterator[Answer]:
             continue
         top = max(known, key=lambda t: abs(t.weight))
         rest = max(abs(t.weight) for t in known if t is not top)
-        if (
-            abs(top.weight) < LARGE
-            or abs(top.weight) < FAR * rest / 10
-            or top.weight < FAR * min(abs(t.weight) for t in known)
-        ):
+        if top.weight < max(LARGE, FAR * rest):
             continue
         place = weighed_at(run, top) or top.node.place
         if place is None or id(place[0]) in told:

@@ -36,8 +36,8 @@ def once(run: Rehearsing, value: float) -> Place | None:
     found: list[Place] = []
     for walked in run.project.walked.values():
         for scope in walked.scopes:
-            literals = (node for node in scope.nodes if isinstance(node, ast.Constant))
-            found += [(node, scope) for node in literals if written_number(node) == value]
+            literals = (n for n in scope.nodes if isinstance(n, ast.UnaryOp if value < 0 else ast.Constant))
+            found += [(n, scope) for n in literals if isinstance(n, ast.expr) and written_number(n) == value]
     return found[0] if len(found) == 1 else None
 
 

@@ -148,7 +148,7 @@ def number_at(run: Rehearsing, node: Node, number: int) -> Place | None:
             known = number_of(node.inputs[number])
             found = origin(run.project, side, scope)
             if (found is None or found[0] is side or _same_line(found, node.place)) and known is not None:
-                return once(run, abs(known)) or found
+                return once(run, known) or found
             return found
     return node.place
 
