@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import lives, steps
 from trainwreck.code.rehearsal.questions.learners import Learners, learners, shown
@@ -138,8 +138,18 @@ def maker_cut_off(run: Rehearsing) -> Iterator[Answer]:
         value = own[0].value
         cut = next((n for n in ancestors(value) if n.op in ("detach", "detach_", "data") and n.place is not None), None)
         place = cut.place if cut is not None else shown(run, value)
+        if _elsewhere(value):
+            continue
         if place is not None and game.event.place is not None:
             yield Answer(place, "the loss of the maker gets these samples without their graph", (game.event.place,))
+
+
+LEAVES = OPAQUE | {"numpy", "tolist", "step"}
+
+
+def _elsewhere(value: Node) -> bool:
+    """True where the value comes out of something that is not followed (an environment that was acted on)."""
+    return any(n.op in LEAVES for n in list(ancestors(value))[:200])
 
 
 # ---------------------------------------------------------------------- what each is pulled to

@@ -121,6 +121,8 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
         for node in _random_steps(path, begun):
             if node.place is None or id(node.place[0]) not in trained or not _called_so(run, node):
                 continue
+            if _of_the_method(run, node, event):
+                continue
             place = _asked_for(path, node)
             if place is None or id(place[0]) in told:
                 continue
@@ -149,6 +151,13 @@ def _random_steps(path: Path, begun: int) -> list[Node]:
         if any(n.op in RANDOM for o in operands for n in list(ancestors(o))[:40]):
             found.append(node)
     return found
+
+
+def _of_the_method(run: Rehearsing, node: Node, event: Event) -> bool:
+    """True where a module that holds the network adds the noise itself, to train it and to sample from it."""
+    owner = node.place[1].owner if node.place is not None else None
+    around = [o for o in run.objects if o.cls is not None and o.cls.scope is owner and o is not event.subject]
+    return any(any(m is event.subject for _, m in run.submodules(o, deep=True)) for o in around)
 
 
 def _called_so(run: Rehearsing, node: Node) -> bool:

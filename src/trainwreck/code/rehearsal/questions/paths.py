@@ -61,13 +61,15 @@ def paths(value: Value) -> list[Path]:
             return
         seen.add(here)
         trail = (*trail, node)
-        if node.op in ("param", "buffer") or (node.op in RANDOM and not trail[1:]):
+        if node.op in ("param", "buffer", "size") or (node.op in RANDOM and not trail[1:]):
+            return
+        if node.op == "attribute" and node.name in ("shape", "device", "dtype", "ndim"):
             return
         behind: list[Node] = []
-        if node.op in ("getitem", "index_select", "take", "element", "part"):
+        if node.op in ("getitem", "index_select", "take", "gather", "element", "part"):
             base, index = (*node.inputs, None)[:2]
             behind = list(parts(base)) if not isinstance(base, Obj) else []
-            if node.op != "part":
+            if node.op not in ("part", "gather"):
                 steps = (*_steps(node, index), *steps)
         elif node.op not in RANDOM and node.op not in CREATES:
             behind = [n for item in node.inputs for n in parts(item) if not statistic(n) and n.op != "param"]

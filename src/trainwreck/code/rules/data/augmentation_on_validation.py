@@ -48,7 +48,8 @@ train_set = Images(100)
 test_set = Images(20)  # expect
 """,
 )
-GOOD = """
+GOOD = (
+    """
 import torch
 from torch.utils.data import Dataset
 class Images(Dataset):
@@ -61,7 +62,35 @@ class Images(Dataset):
         return x, self.y[i]
 train_set = Images(100)
 test_set = Images(20, train=False)
-"""
+""",
+    """
+import torch
+from torch import nn
+class Denoiser(nn.Module):
+    def __init__(self, net, levels):
+        super().__init__()
+        self.net, self.levels = net, levels
+    def add_noise(self, x, t):
+        noise = torch.randn_like(x)
+        return self.levels[t] * x + (1 - self.levels[t]) * noise, noise
+    def forward(self, x):
+        noisy, noise = self.add_noise(x, torch.randint(0, 100, (1,)))
+        return (self.net(noisy) - noise).pow(2).mean()
+    @torch.no_grad()
+    def between(self, one, other):
+        first, second = self.add_noise(one, 99)[0], self.add_noise(other, 99)[0]
+        return self.net(0.5 * first + 0.5 * second)
+model = Denoiser(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)), torch.linspace(0, 1, 100))
+opt = torch.optim.Adam(model.parameters())
+for step in range(1000):
+    images = torch.rand(8, 4)
+    loss = model(images)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+model.between(images[:1], images[1:2])
+""",
+)
 SWITCH = re.compile(r"^(train|training|augment|aug|is_train|augmentation)$")
 HELD = re.compile(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|\d|$)", re.IGNORECASE)
 RANDOM_TRANSFORM = re.compile(
@@ -74,7 +103,6 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from _own(project)
     yield from _library(project)
     yield from answers(__name__, project, distorted)
-
 
 
 def _library(project: Project) -> Iterator[Evidence]:

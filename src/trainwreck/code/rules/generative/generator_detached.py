@@ -76,6 +76,23 @@ def main(data, bce):
         g_opt.zero_grad()
         g_loss.backward()
         g_opt.step()
+def collect(env):
+    actor, critic = nn.Linear(3, 1), nn.Linear(3, 1)
+    a_opt, c_opt = torch.optim.Adam(actor.parameters()), torch.optim.Adam(critic.parameters())
+    state = torch.tensor(env.reset())
+    for step in range(1000):
+        dist = torch.distributions.Normal(actor(state), 1.0)
+        action, value = dist.sample(), critic(state)
+        reached, reward, done = env.step(action.numpy())
+        state = torch.tensor(reached)
+        a_loss = -(dist.log_prob(action) * (reward - value.detach())).mean()
+        a_opt.zero_grad()
+        a_loss.backward()
+        a_opt.step()
+        c_loss = (value - reward).pow(2).mean()
+        c_opt.zero_grad()
+        c_loss.backward()
+        c_opt.step()
 """
 
 

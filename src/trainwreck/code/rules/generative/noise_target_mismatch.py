@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import last_name, written
+from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import (
     bound_to,
 )
@@ -93,6 +93,18 @@ def train(net, loader, abar, opt):
         loss(net, x, abar, 10).backward()
         opt.step()
 """,
+    """
+import torch
+from torch import nn
+def smoke(rank, opt):
+    net, loss_fn = nn.Linear(10, 5), nn.MSELoss()
+    labels = torch.randn(32, 5).to(rank)
+    outputs = net(torch.randn(32, 10).to(rank))
+    loss_fn(outputs, labels).backward()
+    x, y = torch.randn(32, 10), torch.randn(32, 5)
+    loss_fn(net(x), y).backward()
+    opt.step()
+""",
 )
 NOISE = ("randn_like", "randn")
 
@@ -168,7 +180,28 @@ def _of_losses(project: Project) -> Iterator[Evidence]:
         ]
         if name and len(uses) > 1:
             continue
-        others = [c for c in project.calls(*NOISE) if c.scope is loss.scope and c.node is not fresh[0].node]
+        others = [
+            c
+            for c in project.calls(*NOISE)
+            if c.scope is loss.scope and c.node is not fresh[0].node and _added(project, c, value)
+        ]
         if others:
             text = "the target is fresh noise, not the noise that was added to the input"
             yield sighting(__name__, loss, text, proof=[fresh[0], others[0]])
+
+
+def _added(project: Project, noise: Call, prediction: ast.expr) -> bool:
+    """True where the random numbers are added to something, here or in a function that gets them: not those that
+    the network is given as they are."""
+    name = bound_to(project, noise)
+    networks = [c.node for c in call_ends(project, prediction, noise.scope)]
+    for node in ast.walk(noise.scope.node):
+        if isinstance(node, ast.BinOp):
+            inside: list[ast.AST] = list(ast.walk(node))
+        elif isinstance(node, ast.Call) and node not in networks:
+            inside = [*node.args, *(k.value for k in node.keywords)]
+        else:
+            continue
+        if noise.node in inside or (name and any(isinstance(n, ast.Name) and n.id == name for n in inside)):
+            return True
+    return False

@@ -143,6 +143,19 @@ def frozen_norms(loader):
         head(backbone(x)).sum().backward()
         opt.step()
 """,
+    """
+import torch
+from torch import nn
+def plan(policy, rollouts, fit):
+    opt = torch.optim.Adam(policy.parameters())
+    for rows in rollouts:
+        world = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.1))
+        fit(world, rows)
+        world.eval()
+        opt.zero_grad()
+        world(policy(rows)).sum().backward()
+        opt.step()
+""",
 )
 
 
@@ -165,6 +178,8 @@ def _seen(project: Project) -> Iterator[Evidence]:
                 text = "the network is in evaluation mode when this loop begins, and nothing switches it back"
                 yield sighting(__name__, (outer, scope), text, proof=[at])
             continue
+        if _of_others(project, outer, scope):
+            continue
         before = [
             c
             for c in project.calls("train")
@@ -174,6 +189,14 @@ def _seen(project: Project) -> Iterator[Evidence]:
             yield sighting(__name__, before[-1], "training mode is set once before the loop, evaluation mode inside it")
         elif scope.kind == "function" and scope.owner is None and not any(True for _ in project.calls("train")):
             yield sighting(__name__, (outer, scope), "evaluation mode is set inside this loop and training mode never")
+
+
+def _of_others(project: Project, outer: ast.AST, scope: Scope) -> bool:
+    """True if what the loop puts into evaluation mode is built in the loop, and no optimizer has its parameters."""
+    inside = [c for c in project.calls("eval") if c.receiver is not None and c.node in set(ast.walk(outer))]
+    trained, nodes = _trained(project), {id(n) for n in ast.walk(outer)}
+    built = [{id(c.node) for c in made(project, c.receiver, scope)} for c in inside if c.receiver is not None]
+    return bool(built) and all(b and b <= nodes and not b & trained for b in built)
 
 
 def _left_in_eval(project: Project, outer: ast.AST, scope: Scope) -> Call | None:
