@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import os
 import signal
@@ -79,11 +80,28 @@ def run(
     child = subprocess.Popen(
         [sys.executable, *command], env=environment, stdout=sys.stderr.fileno() if quiet_stdout else None
     )
-    return _wait(child)
+    code = _wait(child)
+    if "TRAINWRECK_CHILDREN" not in environment:
+        _note_end(folder, code)
+    return code if code >= 0 else 128 - code
+
+
+def _note_end(folder: Path, code: int) -> None:
+    """Write how the process ended (its exit code, or minus the signal) behind its events, where it has left any."""
+    path = folder / "rank0.jsonl"
+    if not path.is_file() or (not code and b'"ended"' in path.read_bytes()[-4096:]):
+        return
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    text = f"the process ended with exit code {code}" if code >= 0 else f"the process was ended by {name}"
+    told = (folder / "traceback-rank0.txt").is_file()
+    event = {"event": "exit", "text": text, "step": None, "code": code if code >= 0 else 128 - code, "traceback": told}
+    event |= {"signal": name} if code < 0 else {}
+    with contextlib.suppress(OSError), path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(event) + "\n")
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int:
-    """Wait for the child; Ctrl-C reaches it by itself, other signals are passed on."""
+    """Wait for the child; Ctrl-C reaches it by itself, other signals are passed on. Its code, or minus the signal."""
 
     def forward(number: int, _: object) -> None:
         child.send_signal(number)
@@ -95,7 +113,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-    return code if code >= 0 else 128 - code
+    return code
 
 
 def default_folder(script: str) -> Path:

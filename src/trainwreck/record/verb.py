@@ -36,6 +36,9 @@ def run(
     code = launch.run(command, folder, quiet_stdout=form in ("json", "jsonl"), options=options)
     if os.environ.get("RANK", "0") != "0":
         return code  # under a launcher rank 0 speaks for all
+    if not recorded(folder):
+        why = f"the program took no step of a torch optimizer, or {folder} could not be written"
+        print(f"trainwreck: nothing was recorded ({why}); only the source was looked at", file=sys.stderr)
     try:
         result = diagnosis(command, folder)
     except TrainwreckError as problem:
@@ -46,7 +49,7 @@ def run(
     else:
         with contextlib.redirect_stdout(sys.stderr):
             deliver(result, form or "full", None, color)
-    if folder.is_dir():
+    if recorded(folder):
         print(f"recording: {folder}  (again: trainwreck diagnose {folder} {_code(command)})", file=sys.stderr)
     if code == 0 and fail_on not in (None, "never"):
         worst = result.worst()
@@ -63,8 +66,13 @@ def _code(command: Sequence[str]) -> str:
 def diagnosis(command: Sequence[str], folder: Path) -> Result:
     """What the recording and the sources show together; the sources alone where nothing was recorded."""
     code = launch.sources(command)
-    if folder.is_dir() and any(p.stat().st_size for p in folder.iterdir()):
+    if recorded(folder):
         return engine.diagnose([folder], code=code)
     if code:
         return engine.diagnose(code)
     raise TrainwreckError("nothing was recorded: the program took no optimizer step and left no source to read")
+
+
+def recorded(folder: Path) -> bool:
+    """Whether anything stands in ``folder``."""
+    return folder.is_dir() and any(p.stat().st_size for p in folder.iterdir())

@@ -17,12 +17,14 @@ class Faults:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self.off: set[str] = set()
+        self._texts: dict[str, str] = {}
         self.note: Callable[[str, str], None] | None = None
         """Takes (name of the part, what happened): the recorder writes it into the events."""
 
     def add(self, part: str, problem: Exception) -> None:
         """Note a fault of ``part``; after ``MAX_FAULTS`` the part is off, which is told in one line."""
         text = f"{type(problem).__name__}: {problem}"
+        self._texts[part] = text
         count = self._counts[part] = self._counts.get(part, 0) + 1
         if self.note is not None:
             with contextlib.suppress(Exception):
@@ -31,3 +33,9 @@ class Faults:
             self.off.add(part)
             with contextlib.suppress(Exception):
                 print(f"trainwreck: no longer recording {part} ({text})", file=sys.stderr)
+
+    def last_words(self, part: str) -> None:
+        """At the end: say in one line that ``part`` failed, where that has not been told."""
+        if part in self._texts and part not in self.off:
+            with contextlib.suppress(Exception):
+                print(f"trainwreck: the recording is not complete: {part} failed ({self._texts[part]})", file=sys.stderr)

@@ -5,7 +5,6 @@ Standard library only at import; the file is loaded by path, before anything of 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import importlib
 import importlib.abc
@@ -80,12 +79,36 @@ def start(folder: str, options: dict[str, Any] | None = None) -> Any:
         module = importlib.import_module(".recorder", __package__)
         recorder = module.Recorder(folder, options)
         recorder.attach()
-        atexit.register(recorder.close)
+        _watch_fatal(folder)
         os.register_at_fork(after_in_child=recorder.forked)
+        importlib.import_module(".children", __package__).close_at_end(recorder)
         _recorder = recorder
     except Exception as problem:
         print(f"trainwreck: not recording ({type(problem).__name__}: {problem})", file=sys.stderr)
     return _recorder
+
+
+def _watch_fatal(folder: str) -> None:
+    """Have the stack written where native code ends the process, unless the program has that already; raises nothing.
+
+    What the program enables itself later takes this one's place. The file stays empty mostly, and is gone at the end.
+    """
+    with contextlib.suppress(Exception):
+        import faulthandler
+
+        if faulthandler.is_enabled():
+            return
+        os.makedirs(folder, exist_ok=True)
+        path = os.path.join(os.path.abspath(folder), f"fatal-rank{os.environ.get('RANK', '0')}-{os.getpid()}.txt")
+        faulthandler.enable(open(path, "w", encoding="utf-8"))  # noqa: SIM115
+        importlib.import_module(".children", __package__).at_exit(_unlink_empty, path, os.getpid())
+
+
+def _unlink_empty(path: str, owner: int) -> None:
+    with contextlib.suppress(OSError):
+        if os.getpid() == owner and not os.path.getsize(path):
+            os.unlink(path)
+            os.rmdir(os.path.dirname(path))  # where nothing else was recorded
 
 
 def stop() -> None:

@@ -26,6 +26,8 @@ STRUCTURED = True
 BLOCK = b"\x93TWB"
 PREFIX = struct.Struct("<III")
 MISSING_BITS = 0x7FF8_0000_5452_574B
+ENDINGS: dict[str, Outcome] = {"SIGINT": "interrupted", "SIGKILL": "killed", "SIGTERM": "killed", "SIGHUP": "killed"}
+"""How a process ended that a signal ended; other signals are crashes."""
 MAX_BLOCK = 256 << 20
 """Bytes of one block; more is no recording of ours."""
 
@@ -43,6 +45,7 @@ def _events(source: Source) -> Run:
     events: list[Event] = []
     outcome: Outcome = "killed"
     ranks: list[int] = []
+    code: int | None = None
     for line in source.lines():
         try:
             row = json.loads(line.text)
@@ -65,7 +68,12 @@ def _events(source: Source) -> Run:
         facts = {k: v for k, v in row.items() if k not in ("event", "text", "step", "module", "path", "line")}
         events.append(Event(str(row["event"]), str(row.get("text", "")), where, facts or None))
         outcome = "completed" if row["event"] == "ended" else outcome
-    return Run(source.name, FORMAT, {}, events=events, outcome=outcome, files=(source.name,), ranks=ranks)
+        if row["event"] == "exit" and isinstance(row.get("code"), int):
+            outcome = ENDINGS.get(str(row.get("signal")), "crashed") if row["code"] else "completed"
+            code = None if row.get("traceback") else row["code"]  # the traceback says more
+    return Run(
+        source.name, FORMAT, {}, events=events, outcome=outcome, exit_code=code, files=(source.name,), ranks=ranks
+    )
 
 
 def _numbers(source: Source) -> Run:
