@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -150,6 +149,8 @@ def parse(data: Any, path: Path | None = None) -> Settings:
 def override(settings: Settings, assignments: Sequence[str]) -> Settings:
     """``settings`` with ``key = value`` assignments (TOML) on top. Raises TrainwreckError."""
     for text in assignments:
+        import tomllib
+
         try:
             table = tomllib.loads(text)
         except tomllib.TOMLDecodeError as problem:
@@ -190,6 +191,8 @@ def _strings(value: Any, key: str, where: str) -> tuple[str, ...]:
 
 
 def _toml(path: Path) -> dict[str, Any]:
+    import tomllib
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:

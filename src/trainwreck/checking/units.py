@@ -6,14 +6,12 @@ The answer is the same bytes whatever the number of processes and whatever was k
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
 
 from trainwreck.checking import cache
 from trainwreck.code.partition import PYTHON, programs
@@ -22,6 +20,9 @@ from trainwreck.code.witness import StaticSightings, witness
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.program import Problem
 from trainwreck.core.source import Source, from_bytes
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 WORTH_A_PROCESS = 600_000
 """Bytes of source per process, some 1.2 s of work: starting one costs 0.1 s, and each has to load the rules."""
@@ -94,6 +95,11 @@ def _seen(work: Sequence[Job], jobs: int) -> Iterator[Seen]:
     if count < 2 or threading.active_count() > 1:
         yield from map(_look_at, work)
         return
+    # Some 40 ms that one script need not wait for.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     way = "fork" if sys.platform == "linux" else "spawn"
     pool = ProcessPoolExecutor(count, multiprocessing.get_context(way), initializer=_begin)
     try:
