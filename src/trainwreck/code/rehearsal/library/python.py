@@ -21,9 +21,9 @@ from trainwreck.code.rehearsal.domain import (
     candidates,
     is_module,
 )
-from trainwreck.code.rehearsal.library import NOTHING, function, method
+from trainwreck.code.rehearsal.library import NOTHING, function
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
-from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND, room
+from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND
 
 NUMBERS = (int, float, bool)
 
@@ -240,7 +240,8 @@ def _number(run: Rehearsing, asked: Asked) -> Value:
         return found if isinstance(found, GROUND) else UNKNOWN
     if asked.name == "float" and len(args) == 1 and isinstance(args[0], str):
         return UNKNOWN
-    return run.node(asked.name, args, asked.place, full=asked.full)
+    cut = False if asked.name in ("float", "int", "bool", "str") else None  # a number of Python has no graph
+    return run.node(asked.name, args, asked.place, full=asked.full, grad=cut)
 
 
 @function("math.*")
@@ -370,155 +371,6 @@ def _reduce(run: Rehearsing, asked: Asked) -> Value:
 @function("dataclasses.field")
 def _field(run: Rehearsing, asked: Asked) -> Value:
     return run.thing("dataclasses.field", asked.args, asked.options, asked.place)
-
-
-@function("os.environ.get", "os.getenv")
-def _environment(run: Rehearsing, asked: Asked) -> Value:
-    default = asked.get("default", 1)
-    return default if isinstance(default, GROUND) else run.node("option", (), asked.place)
-
-
-@function("argparse.ArgumentParser", "argparse.ArgumentParser.add_argument_group")
-def _parser(run: Rehearsing, asked: Asked) -> Value:
-    made = run.thing("argparse.ArgumentParser", asked.args, asked.options, asked.place)
-    made.attributes["defaults"] = Table({})
-    return made
-
-
-@method("argparse.ArgumentParser", "add_argument")
-def _add_argument(run: Rehearsing, asked: Asked) -> Value:
-    names = [a for a in asked.args if isinstance(a, str)]
-    long = next((n for n in names if n.startswith("--")), names[0] if names else "")
-    name = asked.options.get("dest") or long.lstrip("-").replace("-", "_")
-    default = asked.options.get("default")
-    if "default" not in asked.options:
-        action = asked.options.get("action")
-        default = {"store_true": False, "store_false": True}.get(action) if isinstance(action, str) else None
-        if default is None and (asked.options.get("required") is True or not long.startswith("-")):
-            default = run.node("option", (), asked.place, name=str(name))
-    run.parser_defaults(asked.receiver)[str(name)] = default
-    return UNKNOWN
-
-
-@method("argparse.ArgumentParser", "add_argument_group", "add_mutually_exclusive_group")
-def _group(run: Rehearsing, asked: Asked) -> Value:
-    return asked.receiver
-
-
-@method("argparse.ArgumentParser", "set_defaults")
-def _set_defaults(run: Rehearsing, asked: Asked) -> Value:
-    run.parser_defaults(asked.receiver).update(asked.options)
-    return None
-
-
-@method("argparse.ArgumentParser", "parse_args", "parse_known_args")
-def _parse(run: Rehearsing, asked: Asked) -> Value:
-    made = run.thing("argparse.Namespace", (), {}, asked.place)
-    made.attributes.update(run.parser_defaults(asked.receiver))
-    return made if asked.name == "parse_args" else (made, Items([]))
-
-
-# ---------------------------------------------------------------------- lists and dicts
-@method("list", "append", "add", "appendleft", "insert", "put")
-def _append(run: Rehearsing, asked: Asked) -> Value:
-    items: Items = asked.receiver
-    run.event(asked.name, items, asked.args, {}, asked.place)
-    if asked.args:
-        if len(items.items) < room(asked.args[-1:]):
-            items.items.append(asked.args[-1])
-        else:
-            items.more = True
-    if run.maybe or any(t.generic for t in run.turns):
-        items.more = True
-    return None
-
-
-@method("list", "extend", "update", "extendleft")
-def _extend(run: Rehearsing, asked: Asked) -> Value:
-    items: Items = asked.receiver
-    found, more = run.elements(asked.args[0] if asked.args else UNKNOWN, asked.place, asked.frame)
-    run.event(asked.name, items, asked.args, {}, asked.place)
-    items.items = [*items.items, *found][: max(room(found), EXACT_ITEMS * 3)]
-    items.more = items.more or more or bool(run.maybe)
-    return None
-
-
-@method("list", "pop", "popleft", "remove")
-def _pop(run: Rehearsing, asked: Asked) -> Value:
-    items: Items = asked.receiver
-    if items.items and not items.more and asked.name != "remove" and not run.turns:
-        return items.items.pop(0 if asked.name == "popleft" or asked.args == [0] else -1)
-    items.more = True
-    return items.items[-1] if items.items else UNKNOWN
-
-
-@method("list", "clear")
-def _clear(run: Rehearsing, asked: Asked) -> Value:
-    run.event("clear", asked.receiver, (), {}, asked.place)
-    asked.receiver.items.clear()
-    asked.receiver.more = bool(run.maybe)
-    return None
-
-
-@method("list", "copy")
-def _list_copy(run: Rehearsing, asked: Asked) -> Value:
-    return Items(list(asked.receiver.items), asked.receiver.more)
-
-
-@method("dict", "items", "keys", "values")
-def _views(run: Rehearsing, asked: Asked) -> Value:
-    table: Table = asked.receiver
-    keys = [k if not str(k).startswith("?") else run.node("key", (), asked.place) for k in table.entries]
-    held = list(table.entries.values())
-    rows: list[Value] = list(zip(keys, held, strict=True)) if asked.name == "items" else keys
-    return Items(held if asked.name == "values" else rows, table.more)
-
-
-@method("dict", "get", "pop", "setdefault")
-def _get(run: Rehearsing, asked: Asked) -> Value:
-    table: Table = asked.receiver
-    key = asked.get("key", 0)
-    default = asked.get("default", 1)
-    if isinstance(key, GROUND) and key in table.entries:
-        return table.entries[key]
-    if isinstance(key, GROUND) and not table.more:
-        if asked.name == "setdefault":
-            table.entries[key] = default
-        return default
-    known = run.item(table, key, asked.place, asked.frame)
-    return run.joined(known, default, asked.place)
-
-
-@method("dict", "update")
-def _update(run: Rehearsing, asked: Asked) -> Value:
-    table: Table = asked.receiver
-    for value in asked.args:
-        if isinstance(value, Table):
-            table.entries |= value.entries
-            table.more = table.more or value.more
-        else:
-            table.more = True
-    table.entries |= asked.options
-    return None
-
-
-@method("dict", "copy")
-def _dict_copy(run: Rehearsing, asked: Asked) -> Value:
-    return Table(dict(asked.receiver.entries), asked.receiver.more)
-
-
-@method("str", "format", "join", "split", "lower", "upper", "strip", "startswith", "endswith", "replace", "encode")
-def _text(run: Rehearsing, asked: Asked) -> Value:
-    text, args = asked.receiver, asked.args
-    plain = len(text) < 10_000 and all(isinstance(a, str | tuple) for a in args) and not asked.options
-    if asked.name in ("lower", "upper", "strip", "startswith", "endswith", "replace") and plain:
-        try:
-            return getattr(text, asked.name)(*args)
-        except (TypeError, ValueError):
-            return UNKNOWN
-    if asked.name == "split" and not asked.options and all(isinstance(a, str) and a for a in args):
-        return Items(text.split(*args)[:EXACT_ITEMS])
-    return run.node(asked.name, asked.given, asked.place)
 
 
 @function("tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.tqdm", "rich.progress.track")

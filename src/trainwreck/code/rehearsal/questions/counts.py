@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -137,6 +138,20 @@ def times(run: Rehearsing, events: list[Event]) -> float | None:
             weight /= known
         total += weight
     return total
+
+
+def without_remainder(run: Rehearsing, call: ast.AST) -> bool:
+    """True if the loop around a call that a count lets through turns a multiple of that count."""
+    for event in run.tape:
+        if event.place is None or event.place[0] is not call or not event.turns or not event.tests:
+            continue
+        every = next(
+            (n.inputs[1] for t in event.tests for n in ancestors(t) if n.op == "mod" and len(n.inputs) > 1), None
+        )
+        known, turned = number(run, every), trips(run, event.turns[-1])
+        if known and turned and turned % known == 0:
+            return True
+    return False
 
 
 def counts_batches(value: Value) -> bool:

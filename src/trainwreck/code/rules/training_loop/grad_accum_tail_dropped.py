@@ -17,6 +17,8 @@ from trainwreck.code.order import (
     training_steps,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import rehearsals
+from trainwreck.code.rehearsal.questions.counts import without_remainder
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -80,6 +82,6 @@ def find(project: Project) -> Iterator[Evidence]:
             and not inside(project, c.node, c.scope, step.body)
             and kind_of(project, c) == "optimizer"
         ]
-        if resets and not tail:
+        if resets and not tail and not any(without_remainder(run, steps[0].node) for run in rehearsals(project)):
             text = "the gradients of the last batches of an epoch are cleared before any step uses them"
             yield sighting(__name__, steps[0], text, proof=resets[:1])
