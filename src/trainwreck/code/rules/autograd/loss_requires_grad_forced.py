@@ -60,6 +60,19 @@ def fit(x):
     z = torch.tensor([1.0, 2.0], requires_grad=True)
     for _ in range(10):
         z.sum().backward()
+def input_gradient(x, steps, gradients):
+    x = torch.tensor(x, requires_grad=True)
+    kept = x
+    for step in steps:
+        x = step(x)
+    x.backward(gradients)
+    return kept.grad
+def score(x, net):
+    x = torch.tensor(x, requires_grad=True)
+    start = x
+    x = net(x).sum()
+    x.backward()
+    return start.grad
 """
 
 
@@ -73,8 +86,16 @@ def find(project: Project) -> Iterator[Evidence]:
                 continue
             if project.statement(node, call.scope) not in _block(project, call):
                 continue
+            if call.node.args or _made_anew(project, call, node, name.id):
+                continue
             text = f"requires_grad is forced on {name.id}: its graph to the model stays cut, no weight gets a gradient"
             yield sighting(__name__, (node, call.scope), text, proof=[call])
+
+
+def _made_anew(project: Project, call: Call, forced: ast.AST, name: str) -> bool:
+    """True where the name stands for another value, computed after the forcing, when the backward runs."""
+    start, end = position(project.statement(forced, call.scope)), position(call.node)
+    return any(start < position(b.node) < end for b in project.lookup(name, call.scope) if b.kind == "assign")
 
 
 def _block(project: Project, call: Call) -> list[ast.stmt]:

@@ -57,6 +57,13 @@ def main(rnd):
 )
 GOOD = """
 import numpy as np, random
+from sklearn.utils import shuffle
+def certified(data, bound, step):
+    x_sure, y_sure = draw(data, bound)
+    for epoch in range(3):
+        x_sure, y_sure = shuffle(x_sure, y_sure)
+        for sample, label in zip(x_sure, y_sure):
+            step(sample, label)
 def main(rng):
     x, y = load()
     order = rng.permutation(len(x))
@@ -182,10 +189,13 @@ def _shuffled(project: Project, scope: Scope) -> Iterator[Evidence]:
     if not shuffles or "seed" in written(scope.node):
         return
     moved = {written(c.node.args[0]) for c in shuffles}
+    together = [{written(a) for a in c.node.args} for c in shuffles]  # scikit-learn's takes several arrays
     for one, other in dict.fromkeys([*((a, b) for a, b, _ in _pairs(scope)), *_given_together(project, scope)]):
         both = {n: _copies(scope, n) for n in (one, other)}
         hit = [n for n in (one, other) if both[n] & moved]
         if len(hit) != 1 or both[one] & both[other]:
+            continue
+        if any(both[one] & given and both[other] & given for given in together):
             continue
         still = other if hit[0] == one else one
         call = next(c for c in shuffles if written(c.node.args[0]) in both[hit[0]])

@@ -10,11 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.order import on_training_path, under_no_grad
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.numerics import where_nan
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -60,6 +62,10 @@ class Head(nn.Module):
         b = torch.where(x > 0, torch.log(safe), torch.zeros_like(x))
         c = torch.where(x > 0, torch.exp(x), x)
         return a + b + c
+class Scale(nn.Module):
+    def forward(self, given):
+        strength = torch.where(given == 0.0, torch.ones_like(given), given)
+        return torch.where(strength < 50, 5000.0 / strength, 200.0 - 2.0 * strength)
 def show(p, q):
     return torch.where(q != 0, p / q, 0.0)
 """
@@ -86,9 +92,20 @@ def _written(project: Project) -> Iterator[Evidence]:
         tested = args[0].left
         if not isinstance(tested, ast.Name) or not isinstance(args[0].comparators[0], ast.Constant):
             continue
+        if _guarded(project, tested, call.scope):
+            continue
         if any(_steep(branch, tested.id) for branch in args[1:]):
             text = f"both branches are differentiated: where {tested.id} is at its forbidden value the gradient is NaN"
             yield sighting(__name__, call, text)
+
+
+def _guarded(project: Project, tested: ast.Name, scope: Scope) -> bool:
+    """True where the tested value was itself kept away from where the branch is steep."""
+    bindings = project.lookup(tested.id, scope)
+    return any(
+        isinstance(b.value, ast.Call) and last_name(b.value.func) in ("where", "clamp", "clip", "clamp_min", "maximum")
+        for b in bindings
+    )
 
 
 def _steep(node: ast.expr, name: str) -> bool:

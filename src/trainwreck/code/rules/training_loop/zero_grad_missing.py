@@ -89,6 +89,16 @@ def train(model, loader, criterion):
 """,
     """
 import torch
+from probabilistic.util import zero_grads
+def fit(loss_fn, optim, steps, params=()):
+    for step in range(steps):
+        zero_grads(params)
+        loss, params = loss_fn(step)
+        loss.backward()
+        optim.step()
+""",
+    """
+import torch
 def reset(model):
     for p in model.parameters():
         p.grad = None
@@ -201,7 +211,7 @@ def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
 def _reset_anywhere(project: Project, step: TrainingStep) -> bool:
     """True if anything in the same file could reset gradients."""
     path = step.scope.module.path
-    if any(c.scope.module.path == path for c in project.calls("zero_grad", "zero_", "set_to_none")):
+    if any(c.scope.module.path == path for c in project.calls("zero_grad", "zero_grads", "zero_", "set_to_none")):
         return True
     for walked_scope in project.walked[path].scopes:
         if any(name.endswith(".grad") for name in walked_scope.bindings):
