@@ -38,4 +38,5 @@ class Faults:
         """At the end: say in one line that ``part`` failed, where that has not been told."""
         if part in self._texts and part not in self.off:
             with contextlib.suppress(Exception):
-                print(f"trainwreck: the recording is not complete: {part} failed ({self._texts[part]})", file=sys.stderr)
+                text = f"the recording is not complete: {part} failed ({self._texts[part]})"
+                print(f"trainwreck: {text}", file=sys.stderr)
