@@ -44,6 +44,9 @@ def run(
     except TrainwreckError as problem:
         print(f"trainwreck: {problem}", file=sys.stderr)
         return code
+    except Exception as problem:  # a fault of ours must not change the program's exit code
+        print(f"trainwreck: the diagnosis failed ({type(problem).__name__}: {problem})", file=sys.stderr)
+        return code
     if form in ("json", "jsonl") or output:
         deliver(result, form, output, color)
     else:
