@@ -199,8 +199,7 @@ class Project:
 
     def module(self, dotted: str, scope: Scope) -> Scope | None:
         """The module of the program that ``scope`` imports by this name."""
-        tail = dotted.lstrip(".").replace(".", "/")
-        found = self._modules.get(tail, ()) if tail else ()
+        found = self._modules.get(dotted.lstrip(".").replace(".", "/"), ())
         return next((top for top in found if top is not scope), None)
 
     @cached_property

@@ -73,7 +73,7 @@ def _all(project: Project) -> list[Rehearsing]:
 
 def _fill_tables() -> None:
     """The handlers of libraries note themselves when their modules are imported."""
-    for name in ("python", "modules", "training", "data", "tensors", "distributions", "records"):
+    for name in "containers options python modules training data tensors distributions records".split():
         importlib.import_module(f"trainwreck.code.rehearsal.library.{name}")
 
 

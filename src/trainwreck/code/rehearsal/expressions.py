@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable
 from typing import Any
 
 from trainwreck.code.rehearsal.domain import (
@@ -23,113 +21,20 @@ from trainwreck.code.rehearsal.domain import (
     Value,
     candidates,
 )
-from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND, Statements, room
+from trainwreck.code.rehearsal.operators import Operators
+from trainwreck.code.rehearsal.storing import EXACT_ITEMS, EXACT_TURNS, GROUND, room
 
-OPERATORS: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("add", operator.add),
-    ast.Sub: ("sub", operator.sub),
-    ast.Mult: ("mul", operator.mul),
-    ast.Div: ("div", operator.truediv),
-    ast.FloorDiv: ("floor_divide", operator.floordiv),
-    ast.Mod: ("mod", operator.mod),
-    ast.Pow: ("pow", operator.pow),
-    ast.MatMult: ("matmul", operator.matmul),
-    ast.BitAnd: ("and", operator.and_),
-    ast.BitOr: ("or", operator.or_),
-    ast.BitXor: ("xor", operator.xor),
-    ast.LShift: ("shift", operator.lshift),
-    ast.RShift: ("shift", operator.rshift),
-}
-COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Eq: ("eq", operator.eq),
-    ast.NotEq: ("ne", operator.ne),
-    ast.Lt: ("lt", operator.lt),
-    ast.LtE: ("le", operator.le),
-    ast.Gt: ("gt", operator.gt),
-    ast.GtE: ("ge", operator.ge),
-}
 BUILTINS = frozenset(
-    [
-        "abs",
-        "all",
-        "any",
-        "bool",
-        "bytes",
-        "callable",
-        "dict",
-        "divmod",
-        "enumerate",
-        "filter",
-        "float",
-        "frozenset",
-        "getattr",
-        "hasattr",
-        "id",
-        "int",
-        "isinstance",
-        "iter",
-        "len",
-        "list",
-        "map",
-        "max",
-        "min",
-        "next",
-        "object",
-        "open",
-        "pow",
-        "print",
-        "range",
-        "repr",
-        "reversed",
-        "round",
-        "set",
-        "setattr",
-        "sorted",
-        "str",
-        "sum",
-        "super",
-        "tuple",
-        "type",
-        "vars",
-        "zip",
-        "Exception",
-        "ValueError",
-        "RuntimeError",
-        "KeyError",
-        "StopIteration",
-        "NotImplementedError",
-        "AssertionError",
-        "TypeError",
-        "IndexError",
-        "KeyboardInterrupt",
-        "SystemExit",
-        "FileNotFoundError",
-        "slice",
-        "hash",
-        "property",
-        "staticmethod",
-        "classmethod",
-        "input",
-        "exit",
-        "quit",
-        "format",
-        "ord",
-        "chr",
-        "hex",
-        "issubclass",
-        "delattr",
-        "globals",
-        "locals",
-    ]
+    """abs all any bool bytes callable dict divmod enumerate filter float frozenset getattr hasattr id
+    int isinstance iter len list map max min next object open pow print range repr reversed round set
+    setattr sorted str sum super tuple type vars zip Exception ValueError RuntimeError KeyError
+    StopIteration NotImplementedError AssertionError TypeError IndexError KeyboardInterrupt SystemExit
+    FileNotFoundError slice hash property staticmethod classmethod input exit quit format ord chr hex
+    issubclass delattr globals locals""".split()
 )
-LONGEST = 100_000
 
 
-def _small(value: Value, limit: float) -> bool:
-    return isinstance(value, int | float) and abs(value) <= limit
-
-
-class Expressions(Statements):
+class Expressions(Operators):
     """Evaluates expressions; calls come with the next class."""
 
     def value(self, node: ast.expr, frame: Frame) -> Value:
@@ -268,156 +173,6 @@ class Expressions(Statements):
         if name in BUILTINS:
             return External(f"builtins.{name}")
         return {"__name__": "__main__", "__file__": "script.py"}.get(name, UNKNOWN)
-
-    # ------------------------------------------------------------------ operators
-    def operated(self, op: ast.operator, one: Value, other: Value, place: Place) -> Value:
-        name, compute = OPERATORS[type(op)]
-        if isinstance(one, GROUND) and isinstance(other, GROUND):
-            if isinstance(op, ast.Pow | ast.LShift) and (not _small(one, 1e6) or not _small(other, 64)):
-                return self.node(name, (one, other), place)
-            try:
-                result = compute(one, other)
-            except (TypeError, ValueError, ArithmeticError):
-                return self.node(name, (one, other), place)
-            if (isinstance(result, str) and len(result) > LONGEST) or isinstance(result, complex):
-                return UNKNOWN
-            return result
-        if isinstance(one, tuple | Items) and isinstance(other, tuple | Items) and isinstance(op, ast.Add):
-            if isinstance(one, tuple) and isinstance(other, tuple):
-                return (*one, *other)
-            parts = [*self.list_of(one), *self.list_of(other)]
-            return Items(
-                parts[: room(parts)], getattr(one, "more", False) or getattr(other, "more", False), "list", place
-            )
-        if isinstance(op, ast.Mult) and isinstance(one, tuple | Items) and isinstance(other, int | Node):
-            count = other if isinstance(other, int) else 1
-            parts = self.list_of(one) * max(0, min(count, EXACT_ITEMS))
-            return tuple(parts) if isinstance(one, tuple) else Items(parts[:EXACT_ITEMS], not isinstance(other, int))
-        if isinstance(op, ast.BitOr) and isinstance(one, Table) and isinstance(other, Table):
-            return Table({**one.entries, **other.entries}, one.more or other.more)
-        dunder = {"add": "__add__", "sub": "__sub__", "mul": "__mul__", "div": "__truediv__", "matmul": "__matmul__"}
-        if isinstance(one, Obj) and one.cls is not None and name in dunder:
-            method = one.cls.find(dunder[name])
-            if isinstance(method, Function):
-                return self.call(Bound(method, one), [other], {}, place, method.frame)
-        return self.node(name, (one, other), place)
-
-    def list_of(self, value: Value) -> list[Value]:
-        return list(value) if isinstance(value, tuple) else list(value.items) if isinstance(value, Items) else [value]
-
-    def _unary(self, node: ast.UnaryOp, frame: Frame) -> Value:
-        value = self.value(node.operand, frame)
-        if isinstance(node.op, ast.Not):
-            known = self.truth(value)
-            return not known if known is not None else self.node("not", (value,), (node, frame.scope))
-        if isinstance(value, int | float):
-            if isinstance(node.op, ast.USub):
-                return -value
-            if isinstance(node.op, ast.Invert):
-                return ~int(value) if isinstance(value, int) else UNKNOWN
-            return value
-        if isinstance(node.op, ast.UAdd):
-            return value
-        return self.node("neg" if isinstance(node.op, ast.USub) else "invert", (value,), (node, frame.scope))
-
-    def _compare(self, node: ast.Compare, frame: Frame) -> Value:
-        values = [self.value(v, frame) for v in (node.left, *node.comparators)]
-        results: list[Value] = []
-        for op, one, other in zip(node.ops, values, values[1:], strict=False):
-            results.append(self._compared(op, one, other, (node, frame.scope)))
-        if len(results) == 1:
-            return results[0]
-        known = [self.truth(r) for r in results]
-        if False in known:
-            return False
-        return True if all(known) else self.node("and", results, (node, frame.scope))
-
-    def _compared(self, op: ast.cmpop, one: Value, other: Value, place: Place) -> Value:
-        if isinstance(op, ast.Is | ast.IsNot):
-            found = self._identical(one, other)
-            if found is None:
-                return self.node("is", (one, other), place)
-            return found if isinstance(op, ast.Is) else not found
-        if isinstance(op, ast.In | ast.NotIn):
-            held = self._contains(other, one)
-            if held is None:
-                return self.node("in", (one, other), place)
-            return held if isinstance(op, ast.In) else not held
-        name, compute = COMPARISONS[type(op)]
-        if (isinstance(one, GROUND) or one is None) and (isinstance(other, GROUND) or other is None):
-            try:
-                return bool(compute(one, other))
-            except TypeError:
-                return UNKNOWN
-        return self.node(name, (one, other), place)
-
-    def _identical(self, one: Value, other: Value) -> bool | None:
-        found = {self._is(a, b) for a in candidates(one) for b in candidates(other)}
-        return found.pop() if len(found) == 1 else None
-
-    def _is(self, one: Value, other: Value) -> bool | None:
-        if one is other:
-            return True
-        if one is None or other is None:
-            rest = other if one is None else one
-            if isinstance(rest, Node) and (
-                rest.unknown or rest.op in ("option", "attribute", "call", "item", "counter")
-            ):
-                return None
-            return False
-        if isinstance(one, bool) and isinstance(other, bool):
-            return one is other
-        if isinstance(one, Obj) and isinstance(other, Obj):
-            return False
-        return None
-
-    def _contains(self, holder: Value, value: Value) -> bool | None:
-        if isinstance(holder, str) and isinstance(value, str):
-            return value in holder
-        if isinstance(holder, Table) and isinstance(value, GROUND):
-            return True if value in holder.entries else (None if holder.more else False)
-        if isinstance(holder, tuple | Items) and isinstance(value, GROUND):
-            items = self.list_of(holder)
-            if any(isinstance(i, GROUND) and i == value for i in items):
-                return True
-            closed = not getattr(holder, "more", False) and all(isinstance(i, GROUND) for i in items)
-            return False if closed else None
-        return None
-
-    def _bool(self, node: ast.BoolOp, frame: Frame) -> Value:
-        stop = isinstance(node.op, ast.Or)
-        found: list[Value] = []
-        for part in node.values:
-            value = self.value(part, frame)
-            known = self.truth(value)
-            if known is stop and not found:
-                return value
-            if known is stop:
-                return value if not stop else self.joined(found[0], value, (node, frame.scope))
-            if known is None:
-                found.append(value)
-            last = value
-        if not found:
-            return last
-        return found[0] if len(found) == 1 else self.node("or" if stop else "and", found, (node, frame.scope))
-
-    def truth(self, value: Value) -> bool | None:
-        match value:
-            case None:
-                return False
-            case bool() | int() | float() | str() | bytes() | tuple():
-                return bool(value)
-            case Items():
-                return True if value.items and not value.more else (None if value.more else False)
-            case Table():
-                return True if value.entries and not value.more else (None if value.more else False)
-            case Obj() | Function() | Class() | External() | Bound() | Method():
-                return True
-            case Node():
-                if value.op == "either":
-                    found = {self.truth(v) for v in value.inputs}
-                    return found.pop() if len(found) == 1 else None
-        return None
 
     # ------------------------------------------------------------------ parts
     def item(self, base: Value, index: Value, place: Place, frame: Frame) -> Value:

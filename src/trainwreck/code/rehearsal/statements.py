@@ -10,73 +10,25 @@ from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
     Bound,
     Class,
-    External,
     Frame,
     Function,
-    Items,
     Method,
     Node,
     Obj,
     Place,
-    Table,
     Turn,
     Value,
-    candidates,
 )
-from trainwreck.code.rehearsal.state import MAX_PARAMETERS, State
+from trainwreck.code.rehearsal.state import MAX_PARAMETERS
+from trainwreck.code.rehearsal.storing import EXACT_ITEMS, GROUND, Storing, room, same
 from trainwreck.code.scopes import FunctionNode, Scope
 
 Signal = Literal["break", "continue", "return", "raise"] | None
 """How a block ended: None where it ran to its end."""
-EXACT_TURNS = 4
-"""A loop over so few known elements is gone through turn by turn; a longer one for its first turn and any turn."""
-EXACT_ITEMS = 12
-"""The same for the elements of a list that the program writes out (layers, loss terms)."""
-GROUND = (int, float, bool, str)
 
 
-KEPT_WHOLE = frozenset(["param", "state", "loaded", "clone"])
-"""Kinds of values of which a model has many: none of them is left out of a list or a dict."""
-
-
-def room(values: Sequence[Value]) -> int:
-    """How many elements a list keeps: parameters (with their names) and groups of them are all kept."""
-    for value in values:
-        parts = value if isinstance(value, tuple) else (value,)
-        if any((isinstance(p, Node) and p.op in KEPT_WHOLE) or isinstance(p, Table) for p in parts):
-            return MAX_PARAMETERS
-    return EXACT_ITEMS * 2
-
-
-class Statements(State):
-    """Runs blocks. ``value``, ``call`` and ``elements`` come with the expressions."""
-
-    def value(self, node: ast.expr, frame: Frame) -> Value:
-        raise NotImplementedError
-
-    def call(self, callee: Value, args: list[Value], options: dict[str, Value], place: Place, frame: Frame) -> Value:
-        raise NotImplementedError
-
-    def elements(self, value: Value, place: Place, frame: Frame) -> tuple[list[Value], bool]:
-        raise NotImplementedError
-
-    def truth(self, value: Value) -> bool | None:
-        raise NotImplementedError
-
-    def get_attribute(self, base: Value, name: str, place: Place) -> Value:
-        raise NotImplementedError
-
-    def item(self, base: Value, index: Value, place: Place, frame: Frame) -> Value:
-        raise NotImplementedError
-
-    def operated(self, op: ast.operator, one: Value, other: Value, place: Place) -> Value:
-        raise NotImplementedError
-
-    def import_module(self, node: ast.Import | ast.ImportFrom, frame: Frame) -> None:
-        raise NotImplementedError
-
-    def define_class(self, node: ast.ClassDef, frame: Frame) -> None:
-        raise NotImplementedError
+class Statements(Storing):
+    """Runs blocks of statements."""
 
     # ------------------------------------------------------------------ blocks
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> Signal:
@@ -147,163 +99,6 @@ class Statements(State):
                 return self._match(node, frame)
         return None
 
-    # ------------------------------------------------------------------ storing
-    def store(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        match target:
-            case ast.Name():
-                self.holder(target.id, frame).names[target.id] = value
-            case ast.Tuple() | ast.List():
-                self._unpack(target.elts, value, (target, frame.scope), frame)
-            case ast.Attribute():
-                for base in candidates(self.value(target.value, frame)):
-                    self.set_attribute(base, target.attr, value, (target, frame.scope))
-            case ast.Subscript():
-                base = self.value(target.value, frame)
-                index = self.value(target.slice, frame)
-                self._store_item(target, base, index, value, frame)
-            case ast.Starred():
-                self.store(target.value, value, frame)
-
-    def holder(self, name: str, frame: Frame) -> Frame:
-        """The frame that an assignment to ``name`` goes to."""
-        if name in frame.outer:
-            at = frame.parent
-            while at is not None:
-                if name in at.names or at.parent is None:
-                    return at
-                at = at.parent
-        return frame
-
-    def _unpack(self, targets: list[ast.expr], value: Value, place: Place, frame: Frame) -> None:
-        parts, more = self.parts(value, len(targets), place, frame)
-        starred = next((n for n, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
-        if starred is not None:
-            after = len(targets) - starred - 1
-            middle = parts[starred : len(parts) - after] if not more else [UNKNOWN]
-            tail = parts[len(parts) - after :] if after and not more else [UNKNOWN] * after
-            parts = [*parts[:starred], Items(middle, more), *tail]
-        for number, target in enumerate(targets):
-            self.store(target, parts[number] if number < len(parts) else UNKNOWN, frame)
-
-    def parts(self, value: Value, count: int, place: Place, frame: Frame) -> tuple[list[Value], bool]:
-        """The elements of ``value`` when it is unpacked into ``count`` names."""
-        if isinstance(value, tuple):
-            return list(value), False
-        if isinstance(value, Items):
-            if value.more and len(value.items) < count:
-                filler = value.items[-1] if value.items else UNKNOWN
-                return [*value.items, *[filler] * (count - len(value.items))], False
-            return list(value.items), value.more
-        if isinstance(value, Node):
-            known = [v for v in candidates(value) if isinstance(v, tuple | Items)]
-            if value.op == "either" and known:
-                return self.parts(known[0], count, place, frame)
-            return [self.node("part", (value, n), place) for n in range(count)], False
-        found, more = self.elements(value, place, frame)
-        return (found if found else [UNKNOWN] * count), more
-
-    def set_attribute(self, base: Value, name: str, value: Value, place: Place) -> None:
-        if isinstance(base, Node):
-            if name == "requires_grad" and base.op == "param":
-                base.trainable = value if isinstance(value, bool) else None
-                base.writes.append(self.event("requires_grad", base, (value,), None, place))
-                return
-            elif name == "grad":
-                zero = value is None or (isinstance(value, Node) and value.op in ("zeros_like", "zeros", "zero"))
-                done, state = ("zero_grad", {"held": [base], "complete": True}) if zero else ("set_grad", None)
-                self.event(done, base, (value,), None, place, state=state)
-                base.attributes.pop("grad", None)
-                return
-            elif name == "data":
-                base.writes.append(self.event("copy_", base, (value,), None, place))
-            elif name == "requires_grad":
-                base.grad = value is True
-            base.attributes[name] = value
-            return
-        attributes = base.names if isinstance(base, Class) else getattr(base, "attributes", None)
-        if not isinstance(attributes, dict):
-            return
-        old = attributes.get(name)
-        if self.maybe > getattr(base, "maybe", 0) and name in attributes and old is not value:
-            value = self.joined(old, value, place)
-        if isinstance(base, Obj):
-            self.event("set", base, (name, value), {"old": old}, place)
-        attributes[name] = value
-
-    def joined(self, one: Value, other: Value, place: Place | None) -> Value:
-        """A value that is either of two."""
-        if same(one, other):
-            return one
-        found: list[Value] = []
-        for value in (*candidates(one), *candidates(other)):
-            if not any(same(value, known) for known in found):
-                found.append(value)
-        made = self.node("either", found[:6], place)
-        if self.tests:
-            made.attributes["?test"] = self.tests[-1]
-        return made
-
-    def _store_item(self, target: ast.Subscript, base: Value, index: Value, value: Value, frame: Frame) -> None:
-        place = (target, frame.scope)
-        for one in candidates(base):
-            if isinstance(one, Table):
-                if isinstance(index, GROUND) or index is None:
-                    old = one.entries.get(index)
-                    maybe = self.maybe and index in one.entries
-                    one.entries[index] = self.joined(old, value, place) if maybe else value
-                else:
-                    one.more = True
-                    one.entries[f"?{len(one.entries)}" if len(one.entries) < EXACT_ITEMS else "?"] = value
-            elif isinstance(one, Items):
-                if isinstance(index, int) and -len(one.items) <= index < len(one.items):
-                    one.items[index] = value
-                elif len(one.items) < EXACT_ITEMS:
-                    one.items.append(value)
-            elif isinstance(one, Obj):
-                setter = one.cls.find("__setitem__") if one.cls is not None else None
-                if isinstance(setter, Function):
-                    self.call(Bound(setter, one), [index, value], {}, place, frame)
-                else:
-                    one.attributes[str(index)] = value
-            elif isinstance(one, Node):
-                written = self.node("setitem", (one, value, index), place, shape=one.shape)
-                written.owner, written.name = one.owner, one.name
-                if one.op == "param":
-                    one.writes.append(self.event("setitem", one, (index, value), None, place))
-                else:
-                    self.rebind(target.value, written, frame)
-
-    def rebind(self, node: ast.expr, value: Value, frame: Frame) -> None:
-        """After a change in place: the name or attribute holds the changed value from here on."""
-        match node:
-            case ast.Name() | ast.Attribute():
-                self.store(node, value, frame)
-            case ast.Subscript():
-                base = self.value(node.value, frame)
-                if isinstance(base, Node):
-                    self.rebind(node.value, value, frame)
-                else:
-                    self._store_item(node, base, self.value(node.slice, frame), value, frame)
-
-    def _augment(self, node: ast.AugAssign, frame: Frame) -> None:
-        place = (node, frame.scope)
-        load = ast.copy_location(_loaded(node.target), node.target)
-        old, other = self.value(load, frame), self.value(node.value, frame)
-        if isinstance(old, Items) and isinstance(node.op, ast.Add):
-            found, more = self.elements(other, place, frame)
-            old.items = [*old.items, *found][: room(found)]
-            old.more = old.more or more or bool(self.maybe)
-            return
-        result = self.operated(node.op, old, other, place)
-        if isinstance(result, Node):
-            if isinstance(old, Node) and old.op == "param":
-                old.writes.append(self.event("inplace", old, (result,), None, place))
-                return
-            result.options.setdefault("inplace", True)
-        elif self.turns and isinstance(result, int | float) and not isinstance(node.target, ast.Name):
-            result = self.node("counter", (old, other), place)
-        self.store(node.target, result, frame)
-
     # ------------------------------------------------------------------ branches
     def _if(self, node: ast.If, frame: Frame) -> Signal:
         test = self.value(node.test, frame)
@@ -330,7 +125,9 @@ class Statements(State):
                 ends.append((frame.names, signal))
                 if signal is None or signal == "continue":
                     after.append(self.training_modes())
-        self.set_training_modes({k: v if all(a.get(k, v) is v for a in after) else None for a in after for k, v in a.items()})
+        self.set_training_modes(
+            {k: v if all(a.get(k, v) is v for a in after) else None for a in after for k, v in a.items()}
+        )
         going = [names for names, signal in ends if signal is None]
         self.left = place if any(signal == "continue" for _, signal in ends) else None
         if not going:
@@ -515,25 +312,3 @@ class Statements(State):
             if child.node is node:
                 return child
         return frame.scope
-
-
-def _loaded(target: ast.expr) -> ast.expr:
-    match target:
-        case ast.Name():
-            return ast.Name(target.id, ast.Load())
-        case ast.Attribute():
-            return ast.Attribute(target.value, target.attr, ast.Load())
-        case ast.Subscript():
-            return ast.Subscript(target.value, target.slice, ast.Load())
-    return target
-
-
-def same(one: Value, other: Value) -> bool:
-    """True for the same object, or equal constants of one type."""
-    if one is other:
-        return True
-    if isinstance(one, GROUND) and type(one) is type(other):
-        return bool(one == other)
-    if isinstance(one, External) and isinstance(other, External):
-        return one.dotted == other.dotted
-    return False

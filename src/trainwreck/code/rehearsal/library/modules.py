@@ -94,7 +94,9 @@ def _state(run: Rehearsing, asked: Asked) -> Value:
             name: run.node("state", (param,), asked.place, grad=False, shape=param.shape, name=name)
             for name, param in run.named(asked.receiver)
         }
-        made = Table(dict(states), any(m.name.startswith("BatchNorm") for _, m in run.submodules(asked.receiver, deep=True)))
+        made = Table(
+            dict(states), any(m.name.startswith("BatchNorm") for _, m in run.submodules(asked.receiver, deep=True))
+        )
     run.event("state_dict", asked.receiver, asked.args, asked.options, asked.place, result=made)
     return made
 

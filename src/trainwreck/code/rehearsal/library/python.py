@@ -13,7 +13,6 @@ from trainwreck.code.rehearsal.domain import (
     External,
     Function,
     Items,
-    Method,
     Node,
     Obj,
     Table,
@@ -21,9 +20,9 @@ from trainwreck.code.rehearsal.domain import (
     candidates,
     is_module,
 )
-from trainwreck.code.rehearsal.library import NOTHING, function
+from trainwreck.code.rehearsal.library import function
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
-from trainwreck.code.rehearsal.statements import EXACT_ITEMS, EXACT_TURNS, GROUND
+from trainwreck.code.rehearsal.storing import EXACT_ITEMS, EXACT_TURNS, GROUND
 
 NUMBERS = (int, float, bool)
 
@@ -397,6 +396,3 @@ def _exit(run: Rehearsing, asked: Asked) -> Value:
 @function("contextlib.nullcontext", "contextlib.suppress", "contextlib.ExitStack")
 def _null(run: Rehearsing, asked: Asked) -> Value:
     return run.thing(asked.full, asked.args, asked.options, asked.place)
-
-
-__all__ = ["NOTHING", "Method"]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import UNKNOWN, Items, Node, Obj, Table, Value
 from trainwreck.code.rehearsal.graph import reached
+from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.library import function, method
-from trainwreck.code.rehearsal.rehearsing import Rehearsing, is_optimizer
+from trainwreck.code.rehearsal.rehearsing import Rehearsing
 
 
 @method("tensor", "backward")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Table, Value, candidates, is_module
+from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
-from trainwreck.code.rehearsal.rehearsing import is_optimizer, is_scheduler
 
 VIEWS = frozenset(["state", "detach", "data"])
 """What shares its memory with the parameter that it came from."""

@@ -10,9 +10,9 @@ from trainwreck.code.params import KEEPERS
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Table
 from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, unknown
-from trainwreck.code.rehearsal.rehearsing import is_optimizer
 from trainwreck.code.scopes import FunctionNode
 
 DETACHES = frozenset(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Value, candidates
 from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, parts
-from trainwreck.code.rehearsal.rehearsing import is_optimizer
+from trainwreck.code.rehearsal.holding import is_optimizer
 
 
 @dataclass(eq=False, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, is_module
+from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.library.training import all_parameters
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import (
@@ -21,7 +22,6 @@ from trainwreck.code.rehearsal.questions.gradients import (
     written_by_hand,
 )
 from trainwreck.code.rehearsal.questions.places import chosen, parting
-from trainwreck.code.rehearsal.rehearsing import is_optimizer
 
 RESTORED = frozenset(["load_state_dict", "copy_"])
 """Writes that give a parameter values that were learned elsewhere."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value, candidates
+from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, loss_place
 from trainwreck.code.rehearsal.questions.signs import ERRORS, by_hand
-from trainwreck.code.rehearsal.rehearsing import is_optimizer
 
 SLOW = 2e-3
 """A rate of plain SGD at or below it may have been chosen for a sum (as in ``rules.loss.loss_reduction_sum``)."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Frame, Function, Items, Node, Obj, Place, Turn, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import counts_batches, number, times, trips
 from trainwreck.code.rehearsal.questions.gradients import steps
-from trainwreck.code.rehearsal.rehearsing import is_optimizer, is_scheduler
 
 HORIZONS = {
     "CosineAnnealingLR": ("T_max", 1), "OneCycleLR": ("total_steps", 2), "LinearLR": ("total_iters", 3),

@@ -1,0 +1,116 @@
+"""Methods of lists, dicts and texts."""
+
+from __future__ import annotations
+
+from trainwreck.code.rehearsal.calling import Asked
+from trainwreck.code.rehearsal.domain import (
+    UNKNOWN,
+    Items,
+    Table,
+    Value,
+)
+from trainwreck.code.rehearsal.library import method
+from trainwreck.code.rehearsal.rehearsing import Rehearsing
+from trainwreck.code.rehearsal.storing import EXACT_ITEMS, GROUND, room
+
+
+@method("list", "append", "add", "appendleft", "insert", "put")
+def _append(run: Rehearsing, asked: Asked) -> Value:
+    items: Items = asked.receiver
+    run.event(asked.name, items, asked.args, {}, asked.place)
+    if asked.args:
+        if len(items.items) < room(asked.args[-1:]):
+            items.items.append(asked.args[-1])
+        else:
+            items.more = True
+    if run.maybe or any(t.generic for t in run.turns):
+        items.more = True
+    return None
+
+
+@method("list", "extend", "update", "extendleft")
+def _extend(run: Rehearsing, asked: Asked) -> Value:
+    items: Items = asked.receiver
+    found, more = run.elements(asked.args[0] if asked.args else UNKNOWN, asked.place, asked.frame)
+    run.event(asked.name, items, asked.args, {}, asked.place)
+    items.items = [*items.items, *found][: max(room(found), EXACT_ITEMS * 3)]
+    items.more = items.more or more or bool(run.maybe)
+    return None
+
+
+@method("list", "pop", "popleft", "remove")
+def _pop(run: Rehearsing, asked: Asked) -> Value:
+    items: Items = asked.receiver
+    if items.items and not items.more and asked.name != "remove" and not run.turns:
+        return items.items.pop(0 if asked.name == "popleft" or asked.args == [0] else -1)
+    items.more = True
+    return items.items[-1] if items.items else UNKNOWN
+
+
+@method("list", "clear")
+def _clear(run: Rehearsing, asked: Asked) -> Value:
+    run.event("clear", asked.receiver, (), {}, asked.place)
+    asked.receiver.items.clear()
+    asked.receiver.more = bool(run.maybe)
+    return None
+
+
+@method("list", "copy")
+def _list_copy(run: Rehearsing, asked: Asked) -> Value:
+    return Items(list(asked.receiver.items), asked.receiver.more)
+
+
+@method("dict", "items", "keys", "values")
+def _views(run: Rehearsing, asked: Asked) -> Value:
+    table: Table = asked.receiver
+    keys = [k if not str(k).startswith("?") else run.node("key", (), asked.place) for k in table.entries]
+    held = list(table.entries.values())
+    rows: list[Value] = list(zip(keys, held, strict=True)) if asked.name == "items" else keys
+    return Items(held if asked.name == "values" else rows, table.more)
+
+
+@method("dict", "get", "pop", "setdefault")
+def _get(run: Rehearsing, asked: Asked) -> Value:
+    table: Table = asked.receiver
+    key = asked.get("key", 0)
+    default = asked.get("default", 1)
+    if isinstance(key, GROUND) and key in table.entries:
+        return table.entries[key]
+    if isinstance(key, GROUND) and not table.more:
+        if asked.name == "setdefault":
+            table.entries[key] = default
+        return default
+    known = run.item(table, key, asked.place, asked.frame)
+    return run.joined(known, default, asked.place)
+
+
+@method("dict", "update")
+def _update(run: Rehearsing, asked: Asked) -> Value:
+    table: Table = asked.receiver
+    for value in asked.args:
+        if isinstance(value, Table):
+            table.entries |= value.entries
+            table.more = table.more or value.more
+        else:
+            table.more = True
+    table.entries |= asked.options
+    return None
+
+
+@method("dict", "copy")
+def _dict_copy(run: Rehearsing, asked: Asked) -> Value:
+    return Table(dict(asked.receiver.entries), asked.receiver.more)
+
+
+@method("str", "format", "join", "split", "lower", "upper", "strip", "startswith", "endswith", "replace", "encode")
+def _text(run: Rehearsing, asked: Asked) -> Value:
+    text, args = asked.receiver, asked.args
+    plain = len(text) < 10_000 and all(isinstance(a, str | tuple) for a in args) and not asked.options
+    if asked.name in ("lower", "upper", "strip", "startswith", "endswith", "replace") and plain:
+        try:
+            return getattr(text, asked.name)(*args)
+        except (TypeError, ValueError):
+            return UNKNOWN
+    if asked.name == "split" and not asked.options and all(isinstance(a, str) and a for a in args):
+        return Items(text.split(*args)[:EXACT_ITEMS])
+    return run.node(asked.name, asked.given, asked.place)
