@@ -32,6 +32,9 @@ def build(width):
     return width
 def main():
     return build(width=3)  # fails
+from lightning.fabric.strategies import ModelParallelStrategy
+def sharded(split):
+    return ModelParallelStrategy(parallelize_fn=split, data_parallel_size=2)
 """
 
 
