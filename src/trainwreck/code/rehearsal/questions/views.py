@@ -111,7 +111,7 @@ def identical(run: Rehearsing) -> Iterator[Answer]:
                 same = plain and parameters_behind(a).keys() == parameters_behind(b).keys()
                 if contrast is None:
                     contrast = _contrastive(run, event)
-                if not (same or contrast) or _stirred(run, a) or _stirred(run, b):
+                if not (same or contrast) or _stirred(run, a) or _stirred(run, b) or _of_one(a, b):
                     continue
                 place = _same_inputs(run, a, b)
                 if place is not None and id(place[0]) not in told:
@@ -126,6 +126,13 @@ def identical(run: Rehearsing) -> Iterator[Answer]:
                     text = "the two halves of this batch are the same tensor: the loss compares a result with itself"
                     yield Answer(place, text, tuple(p for p in (node.place, event.place) if p is not None))
                     return
+
+
+def _of_one(a: Node, b: Node) -> bool:
+    """True where one is the length or another measure of the other: a batch that is compared with itself."""
+    if parameters_behind(a).keys() != parameters_behind(b).keys():
+        return False
+    return any(n is a for n in ancestors(b)) or any(n is b for n in ancestors(a))
 
 
 def _stirred(run: Rehearsing, value: Node) -> bool:
