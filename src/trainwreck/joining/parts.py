@@ -100,6 +100,27 @@ def constructed(project: Project, path: str) -> Found | None:
     return (calls[0].scope.module.path, calls[0].line) if calls else None
 
 
+def attribute(project: Project, name: str) -> Found | None:
+    """The line that sets ``self.<name>``, where the classes of the program agree on one."""
+    found = {(b.scope.module.path, b.line) for c in project.classes for b in c.attributes.get(name, ())}
+    return found.pop() if len(found) == 1 else None
+
+
+REFERENCE = re.compile(r"ref|old|frozen|anchor|base_?line|initial", re.IGNORECASE)
+
+
+def second_name(project: Project) -> Found | None:
+    """``reference = model``: the line, where just one gives a name of a reference to what has a name already."""
+    found = set()
+    for scope in project.scopes:
+        for name, bindings in scope.bindings.items():
+            for binding in bindings:
+                plain = binding.kind == "assign" and isinstance(binding.value, ast.Name | ast.Attribute)
+                if plain and not binding.path and REFERENCE.search(name):
+                    found.add((scope.module.path, binding.line))
+    return found.pop() if len(found) == 1 else None
+
+
 def loop(project: Project, path: str | None, line: int | None) -> Found | None:
     """The head of the innermost loop around a line."""
     module = top(project, path)

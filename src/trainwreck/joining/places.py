@@ -106,6 +106,19 @@ def _adapter(question: Question) -> Place | None:
     return Place(*found, "the module is constructed here") if found is not None else None
 
 
+def _attribute(question: Question) -> Place | None:
+    """The line that sets an attribute of the module's class."""
+    name = question.facts.get("attribute")
+    found = parts.attribute(question.project, str(name)) if isinstance(name, str) else None
+    return Place(*found, f"{name} is set here") if found is not None else None
+
+
+def _reference(question: Question) -> Place | None:
+    """Where a reference or target model is the trained one under another name."""
+    found = parts.second_name(question.project)
+    return Place(*found, "one model under a second name") if found is not None else None
+
+
 Way = Callable[[Question], Place | None]
 WAYS: Mapping[str, Sequence[Way]] = {
     "live-loss-term-weight-zero": (_number,),
@@ -117,6 +130,8 @@ WAYS: Mapping[str, Sequence[Way]] = {
     "live-no-gradient-through-other-model": (_cut,),
     "live-dead-units": (_start, _module),
     "live-units-saturated": (_start, _module),
+    "live-adapter-scale-large": (_attribute, _module),
+    "live-loss-is-log-two": (_reference,),
     "live-zero-factors": (_start, _module),
     "live-targets-large": (_target,),
     "live-adapter-never-called": (_adapter,),

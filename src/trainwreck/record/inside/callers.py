@@ -57,7 +57,17 @@ def watch(owner: type, name: str, told: Seen) -> None:
         except Exception:
             return
 
-    setattr(owner, name, OnAccess(owner.__dict__[name], contained))
+    held = owner.__dict__[name]
+    if not isinstance(held, OnAccess):
+        setattr(owner, name, OnAccess(held, contained))
+        return
+    first = held.told  # somebody else listens already: both are told
+
+    def both(instance: Any, frame: FrameType | None) -> None:
+        first(instance, frame)
+        contained(instance, frame)
+
+    setattr(owner, name, OnAccess(held.original, both))
 
 
 def watch_backward(told: Seen) -> None:
@@ -69,6 +79,12 @@ def watch_backward(told: Seen) -> None:
 def is_users(filename: str) -> bool:
     """True for code that is neither Python's, nor an installed package's, nor ours."""
     return not filename.startswith(_LIBRARIES) and not filename.startswith("<frozen")
+
+
+def is_own(kind: type) -> bool:
+    """True for a class of the user's own code."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    return kind.__module__ == "__main__" or (isinstance(file, str) and is_users(file))
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:

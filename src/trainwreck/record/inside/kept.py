@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from . import graph
+from . import callers, graph
 from .probe import Backward, Probe
 from .variables import local_variables
 
@@ -83,6 +83,11 @@ def containers(found: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         for key, item in list(members.items()):
             if is_list(item):
                 yield f"{name}.{key}", item
+            elif callers.is_own(type(item)):
+                # A meter or a log that the trainer holds.
+                for inner, held in list(getattr(item, "__dict__", {}).items())[:64]:
+                    if is_list(held):
+                        yield f"{name}.{key}.{inner}", held
 
 
 def is_list(value: Any) -> bool:

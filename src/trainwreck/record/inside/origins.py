@@ -15,7 +15,7 @@ from . import callers
 from .callers import Place
 from .probe import Probe, Step
 
-SETTINGS = ("lr", "weight_decay", "momentum", "eps", "betas", "alpha", "nesterov", "dampening")
+SETTINGS = ("lr", "initial_lr", "weight_decay", "momentum", "eps", "betas", "alpha", "nesterov", "dampening")
 MAX_GROUPS = 8
 MAX_LOADS = 32
 

@@ -31,11 +31,15 @@ FLUSH_STEPS, FLUSH_SECONDS, FLUSH_MOST = 20, 0.5, 500
 """A flush comes after 20 steps and half a second, or 500 steps, or 10 seconds: what a ``kill -9`` can lose at most.
 Half a second keeps the cost of a flush (about 1 ms) under 0.3% for the fastest loops."""
 FLUSH_LATEST = 10.0
+RESTING = 20
+"""Steps of others after which an optimizer no longer leads: more than the critic's steps between two of a generator."""
 PROBES = (
     "health:Health",
     "wiring:Wiring",
     "calls:Calls",
     "origins:Origins",
+    "evaluation:Evaluation",
+    "reach:Reach",
     "frames:Frames",
     "objective:Objective",
     "attention:Attention",
@@ -75,6 +79,9 @@ class Recorder:
         """Kinds of events that are told once."""
         self.faults = Faults()
         self.names = Names()
+        self.lead: Watched | None = None
+        """The optimizer that what happens once a step goes by: the first, until it is gone or rests for long."""
+        self._resting = 0
         self.pace = Pace()
         self.optimizers: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()
         self.on_alarm: list[Callable[[Alarm], None]] = []
@@ -171,6 +178,9 @@ class Recorder:
         if watched is None or watched.reference() is not optimizer:
             watched = self._watched(optimizer)
         watched.refresh(optimizer, self.names)
+        self._resting = 0 if watched is self.lead else self._resting + 1
+        if self.lead is None or self._resting > RESTING or self.lead.reference() is None:
+            self.lead = watched
         number = watched.steps + 1
         if number > self.step:
             self.step = number
@@ -286,7 +296,7 @@ class Recorder:
         self._losses.clear()
         self._open.clear()
         self.optimizers.clear()
-        self._latest = None
+        self._latest = self.lead = None
         self._count, self.step, self.backwards = 0, 1, 0
 
     # below the surface

@@ -25,6 +25,8 @@ FLAT = 0.02
 """Distance from the end of a sigmoid's or tanh's range within which it is called saturated: its slope there is under a
 tenth of the greatest."""
 MODES = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase)
+LEAST_ROWS = 8
+"""Samples, and features, from which the spread over samples says something."""
 RUNNING_STEPS = 8
 """Steps in training mode after which running statistics must have moved."""
 
@@ -75,7 +77,7 @@ class Sampling(Probe):
 
     def before_step(self, step: Step) -> None:
         """The sampled step's forwards are over."""
-        if step.watched.index == 0:
+        if step.watched is self.recorder.lead:
             self._remove()
             if len(self._row) > 1:
                 self.recorder.row(TABLE, self._row)
@@ -83,9 +85,10 @@ class Sampling(Probe):
 
     def after_step(self, step: Step) -> None:
         """Attach before a step that is to be sampled; look at running statistics once."""
-        if step.watched.index:
+        if step.watched is not self.recorder.lead:
             return
         if step.number == 1:
+            self._in_training.clear()  # what ran in an earlier phase says nothing of this one
             self._remember_statistics()
             self._remember_free_models()
         if step.number == RUNNING_STEPS:
@@ -151,6 +154,8 @@ class Sampling(Probe):
         if not self._sampled:
             return
         self._row[f"{name}.std"] = value.float().std() if value.numel() > 1 else 0.0
+        if value.dim() == 2 and min(value.shape) >= LEAST_ROWS:
+            self._row[f"{name}.spread"] = value.float().std(0).mean()
         if kind in RECTIFIERS or float_is_zero(low):
             self._units(name, value)
         elif kind in SQUASHERS:

@@ -16,6 +16,8 @@ CHECKED = 40
 """Steps after which a scheduler is compared with the optimizers that have stepped."""
 
 
+IDLE = 20
+"""Steps of a scheduler without one of its optimizer, after which that has been replaced (a judgement)."""
 FRESH = 20
 """Steps of a scheduler up to which it has begun anew: the next sampled step comes within 20."""
 
@@ -31,6 +33,7 @@ class Schedules(Probe):
         super().__init__(recorder)
         self._schedulers: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
         self._resumed: weakref.WeakKeyDictionary[Any, tuple[str, int] | None] = weakref.WeakKeyDictionary()
+        self._idle: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
         self._restored: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def attach(self) -> None:
@@ -79,6 +82,28 @@ class Schedules(Probe):
             self._schedulers[scheduler] = facts
         if not inside_init(frame):
             facts["calls"] += 1
+            self._replaced(scheduler, facts)
+
+    def _replaced(self, scheduler: Any, facts: dict[str, Any]) -> None:
+        """Does it go on driving an optimizer that another one, with the same parameters, has taken the place of?"""
+        mine = getattr(scheduler, "optimizer", None)
+        watched = self.recorder.optimizers.get(mine) if mine is not None else None
+        if watched is None:
+            return
+        steps, idle = self._idle.get(scheduler, (watched.steps, 0))
+        idle = idle + 1 if steps == watched.steps else 0
+        self._idle[scheduler] = watched.steps, idle
+        if idle != IDLE:
+            return
+        held = {id(p) for p in watched.parameters}
+        others = [w for w in self.recorder.optimizers.values() if w is not watched and w.index > watched.index]
+        if any(id(p) in held for w in others for p in w.parameters):
+            text = (
+                f"{type(scheduler).__name__} drives an optimizer that has taken no step in its last {idle} steps;"
+                " another one with the same parameters steps, and keeps its learning rate"
+            )
+            place = {key: facts[key] for key in ("path", "line") if key in facts}
+            self.tell("live-scheduler-of-another-optimizer", text, **place)
 
     def _made(self, scheduler: Any) -> tuple[str, int] | None:
         origins = next((p for p in self.recorder.probes if isinstance(p, Origins)), None)

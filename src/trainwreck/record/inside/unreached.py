@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from .calls import Call, Calls
 from .names import short
 
@@ -98,6 +100,8 @@ def _kind(around: list[Any], calls: Calls) -> str:
     if call is not None:
         return "cut" if call.with_graph else "without"
     for inner, outer in pairwise(around):
+        if not isinstance(outer, torch.nn.ModuleList | torch.nn.ModuleDict):
+            continue
         brothers = [m for m in outer._modules.values() if m is not None and m is not inner and type(m) is type(inner)]
         if any(_ran(b, calls) for b in brothers):
             return "idle"

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from . import unreached
+from .adapters import large_factors
 from .origins import Origins
 from .probe import Backward, Probe, Step
 from .watched import Watched, sample_of
@@ -164,6 +165,9 @@ class Wiring(Probe):
             recorder.event("live-zero-factors", text, factors[0], step=number)
         held = {id(p) for w in recorder.optimizers.values() for p in w.parameters}
         self._frozen(watched, held)
+        for module, attribute, factor in large_factors(recorder.names.modules(), held)[:1]:
+            text = f"{module} adds its product {factor:g}-fold ({attribute})"
+            self.tell("live-adapter-scale-large", text, module, step=number, attribute=attribute, value=factor)
         for root in recorder.names.roots:
             mine = [(n, p) for n, p in root.named_parameters() if p.requires_grad]
             left = [n for n, p in mine if id(p) not in held]

@@ -28,6 +28,7 @@ def find(view: View) -> Iterator[Evidence]:
     for event in events:
         yield from _decay(view, event)
         yield from _clipped(view, event)
+        yield from _warming(view, event)
 
 
 def _first(event: Event) -> dict[str, Any]:
@@ -76,6 +77,24 @@ def _clipped(view: View, event: Event) -> Iterator[Evidence]:
         )
         facts = {"number": float(f"{usual:.3g}"), "names": ["clip|max_?norm", "norm|grad"]}
         yield seen("live-gradient-clipped-always", text, _where(event, norms), facts)
+
+
+def _warming(view: View, event: Event) -> Iterator[Evidence]:
+    """A schedule that is stepped once in many steps and never gets the rate to where it was set."""
+    rates = _series(view, event, "lr")
+    base = max(
+        (_number(g.get("initial_lr")) for g in event.value.get("settings") or () if isinstance(g, dict)), default=0
+    )
+    schedule = next((e for e in view.run.events if e.kind == "scheduler" and isinstance(e.value, dict)), None)
+    if rates is None or len(rates) < 40 or base <= 0 or schedule is None or event.value.get("index"):
+        return
+    calls, steps = _number(schedule.value.get("calls")), _number(schedule.value.get("optimizer_steps"))
+    if calls >= 2 and calls < 0.2 * steps and 0 < max(rates.values) < 0.5 * base:
+        text = (
+            f"the learning rate never passes {max(rates.values) / base:.0%} of what it was set to: the schedule was"
+            f" stepped {calls:g} times in {steps:g} steps"
+        )
+        yield seen("live-rate-stays-in-warm-up", text, schedule.where, calls)
 
 
 def _where(event: Event, series: Series) -> Where:

@@ -13,7 +13,7 @@ PREFIX = "live-"
 """Kinds of events that are signs already (record/inside/recorder.py names them)."""
 
 
-KEPT = ("number", "names", "frames")
+KEPT = ("number", "names", "frames", "attribute")
 """Facts of an event by which its place in the program is found (joining)."""
 
 

@@ -14,6 +14,7 @@ from statistics import median
 
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.run import Series
+from trainwreck.runs.signs import _modules as live_modules
 from trainwreck.runs.signs import _settings as live_settings
 from trainwreck.runs.signs._curve import View, seen, show
 
@@ -33,6 +34,10 @@ DOMINATES = 100.0
 LARGE_TARGET = 20.0
 """Mean or deviation of a regression target from which the first layers of a usual initialisation are far off."""
 ONE_CLASS = 0.98
+MOVES = (3e-4, 0.1)
+"""Update-to-weight ratios of ordinary training: about 1e-3, with a decade on either side."""
+SHARP = 0.3
+"""Nats between classes from which a network reacts to its input at all."""
 FACTOR_NAMES = ("weight", "lambda", "lam", "coef", "beta", "alpha", "gamma", "scale")
 """What factors of terms are called."""
 _AUXILIARY = re.compile(r"(^|_)(reg|l1|l2|aux|kl|kld|commit|penalty|decay|entropy|ent|tv|gp|div|balance|smooth)", re.I)
@@ -50,6 +55,7 @@ def find(view: View) -> Iterator[Evidence]:
     for item in _find(view):
         yield _at_line(item, paths)
     yield from live_settings.find(view)
+    yield from live_modules.find(view)
 
 
 def _find(view: View) -> Iterator[Evidence]:
@@ -63,7 +69,7 @@ def _find(view: View) -> Iterator[Evidence]:
             for prefix in sorted({c.partition("/")[0] for c in columns if "/" in c}):
                 numbers = {c.partition("/")[2]: s for c, s in columns.items() if c.startswith(f"{prefix}/")}
                 if prefix.startswith("ce"):
-                    yield from _classification(numbers)
+                    yield from _classification(view, numbers)
                 elif prefix.startswith("mse"):
                     yield from _regression(numbers)
                 elif prefix.startswith("bce"):
@@ -76,7 +82,7 @@ def _find(view: View) -> Iterator[Evidence]:
             yield from _labels(columns)
 
 
-def _classification(columns: dict[str, Series]) -> Iterator[Evidence]:
+def _classification(view: View, columns: dict[str, Series]) -> Iterator[Evidence]:
     accuracy, loss = _late(columns, "accuracy"), _late(columns, "loss")
     entropy, classes = _late(columns, "label_entropy"), _late(columns, "classes")
     spread, top = _late(columns, "range"), _late(columns, "predicted_top")
@@ -87,6 +93,12 @@ def _classification(columns: dict[str, Series]) -> Iterator[Evidence]:
     if floor > 0.3 and median(loss) > NO_BETTER * floor and accuracy and median(accuracy) < 1.5 / min(classes) + 0.1:
         text = f"the cross-entropy stays at {show(median(loss))}, the entropy of the labels alone is {show(floor)}"
         yield seen("live-loss-at-label-entropy", text, where, median(loss), cls="circumstantial")
+        ratios = view.run.series.get("update_ratio")
+        sharp = spread is not None and len(spread) > 0 and median(spread) > SHARP
+        if ratios is not None and len(ratios) >= LEAST_LOOKS and MOVES[0] < median(ratios.values) < MOVES[1] and sharp:
+            text += f"; each step moves the weights by {show(median(ratios.values))} of their size"
+            sign = "live-learns-nothing-though-it-moves"
+            yield seen(sign, text, where, median(ratios.values), cls="circumstantial")
     # With two classes a spread of 1 nat is a probability of 0.73; more classes need more.
     if spread and max(spread) < CONFINED and median(loss) > 0.7 * math.log(max(classes)) and max(classes) >= 3:
         text = f"best and worst class are never more than {show(max(spread))} nats apart"

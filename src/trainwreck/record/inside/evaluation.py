@@ -1,0 +1,110 @@
+"""Evaluation that runs in training mode: dropout and batch norm of the trained model while gradients are off.
+
+One hook for all modules, from where a function that evaluates by its name puts gradients off to the next forward with a
+graph; for the first few evaluations only, and never where torch compiles.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from types import FrameType
+from typing import Any
+
+import torch
+
+from . import callers
+from .callers import Place
+from .probe import Probe, Step
+from .wiring import has_modes
+
+LOOKS = 4
+"""Evaluations that are looked at."""
+EVALUATES = re.compile(
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test|score|accuracy|acc|predict|metric|metrics|iou|"
+    r"rmse|mae|f1|auc|infer|inference|measure)(_|$)",
+    re.IGNORECASE,
+)
+"""Names of functions that judge a model. Those that sample, roll out or update are none of them."""
+
+
+class Evaluation(Probe):
+    """Event ``live-training-mode-in-evaluation``."""
+
+    name = "evaluation mode"
+    rarely = frozenset(("after_step",))
+
+    def __init__(self, recorder: Any) -> None:
+        super().__init__(recorder)
+        self._handle: Any = None
+        self._place: tuple[Place, str] | None = None
+        self._looks = 0
+        self._thread = 0
+        self._held: set[int] = set()
+
+    def attach(self) -> None:
+        """Know where gradients are put off, and by which function."""
+        for context in (torch.no_grad, torch.inference_mode):
+            callers.watch(context, "__enter__", self._putting_off)
+
+    def after_step(self, step: Step) -> None:
+        """Whose modules are trained."""
+        if step.number in (1, 5):
+            self._held |= {id(p) for p in step.watched.parameters}
+
+    def close(self) -> None:
+        """Take the hook away."""
+        self._remove()
+
+    def _putting_off(self, _: Any, frame: FrameType | None) -> None:
+        if self._looks >= LOOKS or self._handle is not None or frame is None or not self._held:
+            return
+        if callers.is_users(frame.f_code.co_filename):
+            code: Any = frame.f_code
+            line = frame.f_lineno
+        else:
+            code = getattr(frame.f_locals.get("func"), "__code__", None)  # torch's wrapper of a decorated function
+            if code is None or not callers.is_users(code.co_filename):
+                return
+            line = code.co_firstlineno
+        if not EVALUATES.search(code.co_name) or any(getattr(p, "compiled", False) for p in self.recorder.probes):
+            return
+        self._looks += 1
+        self._thread = threading.get_ident()
+        self._place = (callers.relative(code.co_filename), line), code.co_name
+        self._handle = torch.nn.modules.module.register_module_forward_pre_hook(self._hook)
+
+    def _remove(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.remove()
+
+    def _hook(self, module: Any, _: Any) -> None:
+        try:
+            if threading.get_ident() != self._thread:
+                return
+            if torch.is_grad_enabled() or torch.compiler.is_compiling():
+                self._remove()
+                return
+            if module.training and has_modes(module) and self._trained():
+                (path, line), function = self._place or (("", 0), "")
+                name = next((n for n, m in self.recorder.names.modules() if m is module), None)
+                if name is None or not self._of_trained(name):
+                    return
+                text = (
+                    f"{name} runs in training mode in {function}, with gradients off: what it measures is not the model"
+                )
+                self.tell("live-training-mode-in-evaluation", text, name, path=path, line=line)
+                self._looks = LOOKS
+                self._remove()
+        except Exception as problem:
+            self.recorder.faults.add(self.name, problem)
+
+    def _trained(self) -> bool:
+        return "live-training-mode-in-evaluation" not in self.recorder.told
+
+    def _of_trained(self, name: str) -> bool:
+        """True if the outermost model that ``name`` stands in is trained."""
+        base = name.partition(".")[0]
+        roots = [r for r in self.recorder.names.roots if self.recorder.names.name_of(r) == base]
+        return any(id(p) in self._held for r in roots for p in r.parameters())
