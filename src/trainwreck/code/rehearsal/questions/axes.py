@@ -138,7 +138,8 @@ def batch_first(value: Value, depth: int = 0) -> bool:
     if value.op in ("sum", "mean", "amax", "max", "min", "norm", "squeeze", "logsumexp", "unsqueeze", "argmax", "std"):
         return along(value) not in (0, None) and batch_first(first, depth + 1)
     if value.op in RAW or value.op in POINTWISE or value.op in ("flatten", "embedding", "part", "relu6", "identity"):
-        sides = [i for i in inputs[:2] if isinstance(i, Node) and i.op not in ("param", "buffer") and i.shape.dims]
+        sides = [i for i in inputs[:2] if isinstance(i, Node) and i.op not in ("param", "buffer")]
+        sides = [i for i in sides if i.shape.dims or i.op == "getitem"]
         return bool(sides) and any(batch_first(s, depth + 1) for s in sides)
     if value.op in ("clone", "contiguous", "to", "cuda", "detach", "double", "half", "type", "long", "normalize"):
         return batch_first(first, depth + 1)
