@@ -92,6 +92,16 @@ class Dual(nn.Module):
         target = torch.arange(len(a))
         other = F.cross_entropy(self.log_gain.exp() * sim, target)
         return F.cross_entropy(sim / self.log_tau.exp(), target) + other + (a @ a.t() / self.spread).mean()
+class Mixed(nn.Module):
+    def __init__(self, width=64):
+        self.weights = nn.Parameter(torch.zeros(width, 4))
+        self.small = nn.Parameter(torch.ones(()) * 1e-2)
+    def forward(self, streams):
+        shares = F.normalize(streams, dim=-1) @ self.weights
+        mixed = shares * self.small
+        return mixed + torch.arange(4)
+def train(net, x, y):
+    return F.cross_entropy(net(x).exp(), y)
 """
 TEMPERATURE = re.compile(r"(^|[._])(tau|temp|temperature)$", re.IGNORECASE)
 SIMILARITY = re.compile(r"@|matmul|\bmm\b|einsum|cosine_similarity")
@@ -187,6 +197,10 @@ def _turned(project: Project) -> Iterator[Evidence]:
             formula = isinstance(product, ast.BinOp | ast.Call) and _returned(project, product, scope) is None
             if formula and PAIRWISE.search(written(product)) is None:
                 continue
+            made = scope.bindings.get(product.id, ()) if isinstance(product, ast.Name) else ()
+            formulas = [written(b.value) for b in made if b.value is not None and SIMILARITY.search(written(b.value))]
+            if formulas and not any(PAIRWISE.search(f) for f in formulas):
+                continue  # a product with a matrix of weights
             if not any(_exponential(s.node) for s in islice(back(project, factor, scope), 60)):
                 continue
             number = _number(project, factor, scope)
