@@ -41,7 +41,7 @@ _NOISE = re.compile(r"(^|/)wandb/(.*/)?(logs/)?debug(-internal|-core|-cli\.\w+)?
 """W&B's logs about itself: megabytes with tracebacks of their own, never a cause."""
 STDIN_IN_MEMORY = 64 << 20
 """Bytes of standard input kept in memory; more goes through a temporary file."""
-_OTHER = (".pyc", ".so", ".o", ".a", ".zip", ".tar", ".whl", ".parquet", ".arrow", ".lock", ".db", ".sqlite", ".twr.new")
+_OTHER = tuple(".pyc .so .o .a .zip .tar .whl .parquet .arrow .lock .db .sqlite .twr.new".split())
 
 
 @dataclass

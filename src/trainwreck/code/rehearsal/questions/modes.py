@@ -173,6 +173,7 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
             if forward.serial <= e.serial <= forward.result.serial
             and moody(e.subject)
             and e.state.get("training") is True
+            and not _switched_alone(run, e)
         ]
         mine = [p for m in modules_under(forward.subject) for p in run.own_parameters(m).values()]
         if not active or not any(id(p) in trained for p in mine) or _kept_away(run, forward):
@@ -215,6 +216,13 @@ def _function(event: Event) -> object:
 def _from_noise(forward: Event) -> bool:
     data = [n for n in ancestors(tuple(forward.args)) if not n.inputs and n.op != "param"]
     return bool(data) and all(n.op in NOISE or n.op == "counter" for n in data)
+
+
+def _switched_alone(run: Rehearsing, forward: Event) -> bool:
+    """True for a layer that was itself told to train, after its network was told to evaluate: dropout that is kept on
+    to sample predictions (Gal and Ghahramani, arXiv:1506.02142)."""
+    told = [e for e in run.tape if e.name == "train" and e.subject is forward.subject and e.serial < forward.serial]
+    return bool(told) and "Dropout" in forward.subject.name
 
 
 def _kept_away(run: Rehearsing, forward: Event) -> bool:

@@ -68,6 +68,13 @@ class Recurrent(nn.Module):
         self.enc = nn.TransformerEncoder(nn.TransformerEncoderLayer(d, 4), 2)
     def forward(self, tokens):
         return self.enc(self.rnn(self.emb(tokens))[0])
+class Tagger(nn.Module):
+    def __init__(self, vocab, d=64):
+        super().__init__()
+        self.emb, self.places = nn.Embedding(vocab, d), nn.Parameter(torch.randn(20, d))
+        self.enc = nn.TransformerEncoder(nn.TransformerEncoderLayer(d, 4), 2)
+    def forward(self, tokens):
+        return self.enc(self.emb(tokens) + self.places)
 """
 PLACE = re.compile(r"pos|rope|rotary|alibi|arange|sin\(|wpe|time|LSTM|GRU|Conv|freqs|relative", re.IGNORECASE)
 
@@ -125,14 +132,23 @@ def _nowhere(project: Project) -> Iterator[Evidence]:
             if any(isinstance(x.value, ast.Call) and last_name(x.value.func) == "Embedding" for x in b)
         ]
         for name in layers:
-            direct = any(f"self.{name}(self.{e}(" in text_of(project, forward) for e in embeddings)
-            if direct or _chained(project, forward, name, embeddings):
+            if _direct(project, forward, name, embeddings) or _chained(project, forward, name, embeddings):
                 binding = owner.attributes[name][0]
                 yield sighting(
                     __name__,
                     (binding.node, binding.scope),
                     "tokens reach attention without any position: their order makes no difference",
                 )
+
+
+def _direct(project: Project, forward: Scope, name: str, embeddings: list[str]) -> bool:
+    """True where the encoder is given what an embedding gives, and nothing is added to it."""
+    for call in project.calls_by_scope.get(forward, ()):
+        if written(call.node.func) == f"self.{name}" and call.node.args:
+            given = call.node.args[0]
+            if isinstance(given, ast.Call) and written(given.func) in [f"self.{e}" for e in embeddings]:
+                return True
+    return False
 
 
 def _chained(project: Project, forward: Scope, name: str, embeddings: list[str]) -> bool:

@@ -95,6 +95,21 @@ def main(val_loader):
     with torch.no_grad():
         for x in val_loader:
             other(x)
+def sampled(x, y):
+    net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 1))
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    for epoch in range(9):
+        net.train()
+        opt.zero_grad()
+        (net(x) - y).pow(2).mean().backward()
+        opt.step()
+        net.eval()
+        for m in net.modules():
+            if isinstance(m, nn.Dropout):
+                m.train()
+        with torch.no_grad():
+            print(torch.stack([net(x) for _ in range(20)]).std(0))
+sampled(torch.randn(50, 4), torch.randn(50, 1))
 """
 SWITCH = re.compile(
     r"\.eval\(|\.train\(\s*(mode=)?(False|not |mode|training|is_train)|\.train\([a-z_]+\)|set_mode|mc_?dropout|monte",
