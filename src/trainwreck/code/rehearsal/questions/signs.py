@@ -104,6 +104,7 @@ def flipped(run: Rehearsing) -> Iterator[Answer]:
         answer = (
             _errors(found, event.place)
             or _likelihood(run, found, event.place)
+            or _share(found, event.place)
             or _gaussian(found, event.place)
             or _triplet(run, event.subject, event.place)
         )
@@ -160,15 +161,76 @@ def _data(value: Node) -> bool:
 
 def _likelihood(run: Rehearsing, found: list[Term], backward: Place) -> Answer | None:
     """Log-probabilities of what was seen are minimised."""
-    likely = [t for t in found if t.node.op in LOG_LIKELIHOODS]
+    likely = [t for t in found if t.node.op in LOG_LIKELIHOODS or _log_of_share(t.node)]
     for term in likely:
         if term.sign < 0 or len(likely) != len(found) or not all(bounds(f).low >= 0 for f in term.factors):
             continue
-        if term.node.op == "log_prob" and (term.factors or _sampled(term.node)):
+        if term.node.op not in ("log_softmax", "logsigmoid") and term.factors:
+            continue
+        if term.node.op == "log_prob" and _sampled(term.node):
             continue
         text = "the likelihood of the data is minimised: the minus is missing"
         return Answer(_sum_place(run, term, backward), text, (backward,))
     return None
+
+
+def _log_of_share(node: Node) -> bool:
+    """The logarithm of a softmax, picked or whole."""
+    return (
+        node.op == "log"
+        and bool(node.inputs)
+        and all(n.op == "softmax" for n in core(node.inputs[0]))
+        and any(core(node.inputs[0]))
+    )
+
+
+def _share(found: list[Term], backward: Place) -> Answer | None:
+    """``score - logsumexp(scores)``, the logarithm of a share (Cox, InfoNCE, a softmax by hand), is minimised.
+
+    Not where one with the other sign stands beside it, nor where weights of unknown sign lie in front."""
+    wrong: Place | None = None
+    for whole in found:
+        scores = _exponents(whole.node)
+        if scores is None:
+            continue
+        held = _scores(scores)
+        for part in found:
+            if part is whole or part.sign != -whole.sign or not held & _scores(part.node):
+                continue
+            if whole.sign > 0 or not all(bounds(f).low >= 0 for f in (*whole.factors, *part.factors)):
+                return None
+            wrong = whole.place or part.place or backward
+    if wrong is None:
+        return None
+    return Answer(wrong, "the likelihood of what was seen is minimised: the difference is turned round", (backward,))
+
+
+def _exponents(node: Node) -> Value:
+    """The scores in a ``logsumexp``, of whatever spelling; None for anything else."""
+    if node.op in ("logsumexp", "logcumsumexp", "logaddexp") and node.inputs:
+        return node.inputs[0]
+    inner = node.inputs[0] if node.op == "log" and node.inputs else None
+    for _ in range(6):
+        if not isinstance(inner, Node) or not inner.inputs:
+            return None
+        if inner.op == "exp":
+            return inner.inputs[0]
+        if inner.op not in ("sum", "cumsum", "add", "mul", "clamp", "clamp_min", "masked_fill", "flip"):
+            return None
+        inner = next((i for i in inner.inputs if isinstance(i, Node) and i.grad), None)
+    return None
+
+
+def _scores(value: Value) -> set[int]:
+    """What scores are, before they are picked, scaled or masked."""
+    return {id(n) for n in ancestors(value, through=_picked) if n.grad and n.op != "param"}
+
+
+def _picked(node: Node) -> bool:
+    """A selection, a mask or a scale; an average of scores with their own probabilities is none."""
+    if node.op in ("mul", "div"):
+        return sum(isinstance(i, Node) and i.grad for i in node.inputs[:2]) == 1
+    return node.grad and (node.op in ("masked_fill", "where", "clamp") or node.op in STRUCTURE)
 
 
 def _sampled(log_prob: Node) -> bool:
