@@ -71,7 +71,7 @@ for name in MODULES:
     for owner in owners:
         for key, value in list(vars(owner).items()):
             mine = isinstance(value, types.FunctionType) and value.__module__ == module.__name__
-            if not mine or key.startswith("__") or key == "_contained":  # containment itself
+            if not mine or key.startswith("__") or key in ("_contained", "_hook"):  # containment itself
                 continue
             users = (
                 [m for n, m in sys.modules.items() if n.startswith("_trainwreck_inside.")] if owner is module else []
