@@ -173,7 +173,7 @@ class Rehearsing(Holding):
         options = {**obj.options, **asked.options}
         op = OPERATIONS.get(last, last.lower())
         made = self.node(op, [*asked.args, *params], asked.place, options, full=kind, owner=obj, name=obj.kind)
-        if made.op not in OPERATIONS.values():
+        if not last.endswith("Loss"):
             state = {"training": obj.training, "grad": self.grad_mode}
             self.event("forward", obj, asked.args, asked.options, asked.place, result=made, state=state)
         if last in ("LSTM", "GRU", "RNN"):

@@ -37,6 +37,8 @@ def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
 
     Not meant: frozen parts, and batch norms that are held back alone (their own ``eval``)."""
     told: set[int] = set()
+    early: list[tuple[Event, Answer]] = []
+    again: set[int] = set()
     trained = {id(p) for s in steps(run) for p in held(s)}
     for event in backwards(run):
         if not event.turns:
@@ -69,11 +71,26 @@ def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
             # left in a loop: training mode belongs to the turn of the outer loop, before that over the batches
             place = _turn_start(event) if not cause.maybe else place
             text = "evaluation mode is set here and still holds where the next gradients are computed"
+            if not cause.maybe:
+                text = "the network is still in evaluation mode in this turn: nothing sets training mode again"
         else:
             text = "evaluation mode is set before the training loop and never left"
-        if place is not None and line_of(place) not in told:
+        if place is None:
+            continue
+        answer = Answer(place, text, (event.place,) if event.place else ())
+        if cause is not None and cause.place is not None and not cause.turns:
+            early.append((cause, answer))
+            continue
+        if cause is not None and cause.place is not None:
+            again.add(id(cause.place[0]))
+        if line_of(place) not in told:
             told.add(line_of(place))
-            yield Answer(place, text, (event.place,) if event.place else ())
+            yield answer
+    for cause, answer in early:
+        # a look at the data before the loop by the function that also judges inside it is told once, in the loop
+        if cause.place is not None and id(cause.place[0]) not in again and line_of(answer.place) not in told:
+            told.add(line_of(answer.place))
+            yield answer
 
 
 def left_quiet(run: Rehearsing) -> Iterator[Answer]:

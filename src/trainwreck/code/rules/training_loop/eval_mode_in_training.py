@@ -80,8 +80,103 @@ def main(loader):
         loss.backward()
         opt.step()
 """,
+    """
+import torch
+import torch.nn.functional as F
+from torch import nn
+class Probe:
+    def __init__(self, net, rows, labels):
+        self.net, self.rows, self.labels = net, rows, labels
+    def __call__(self):
+        self.net.train(False)
+        with torch.no_grad():
+            return (self.net(self.rows).argmax(1) == self.labels).float().mean()
+net = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+probe = Probe(net, torch.randn(50, 8), torch.randint(3, (50,)))
+print("untrained", probe())
+x, y = torch.randn(500, 8), torch.randint(3, (500,))
+for epoch in range(20):
+    for idx in torch.randperm(len(x)).split(25):  # expect
+        opt.zero_grad()
+        F.cross_entropy(net(x[idx]), y[idx]).backward()
+        opt.step()
+    print(epoch, probe())
+""",
+    """
+import torch
+from torch import nn
+class Tower(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inp, self.norm, self.out = nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 1)
+    def forward(self, x):
+        return self.out(torch.relu(self.norm(self.inp(x))))
+def judge(model, x, y):
+    model.eval()
+    return float((model(x) - y).abs().mean().detach())
+def epoch_of(model, opt, x, y):
+    order = torch.randperm(len(x))  # expect
+    for idx in order.split(20):
+        loss = (model(x[idx]) - y[idx]).square().mean()
+        opt.zero_grad(set_to_none=True)
+        loss.backward()
+        opt.step()
+model = Tower()
+opt = torch.optim.Adam(model.parameters())
+x, y = torch.randn(400, 8), torch.randn(400, 1)
+for e in range(9):
+    epoch_of(model, opt, x, y)
+    print(judge(model, x, y))
+""",
 )
 GOOD = (
+    """
+import torch
+import torch.nn.functional as F
+from torch import nn
+teacher = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 3))
+student = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+teacher.eval()
+opt = torch.optim.SGD(student.parameters(), lr=0.1)
+x = torch.randn(500, 8)
+for epoch in range(20):
+    student.train()
+    for idx in torch.randperm(len(x)).split(25):
+        opt.zero_grad()
+        F.kl_div(student(x[idx]).log_softmax(1), teacher(x[idx]).softmax(1), reduction="batchmean").backward()
+        opt.step()
+    student.eval()
+    with torch.no_grad():
+        print((student(x).argmax(1) == teacher(x).argmax(1)).float().mean())
+""",
+    """
+import torch
+from torch import nn
+class Frozen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Dropout(0.1))
+        self.head = nn.Sequential(nn.Dropout(0.2), nn.Linear(16, 2))
+        for p in self.trunk.parameters():
+            p.requires_grad = False
+    def train(self, mode=True):
+        super().train(mode)
+        self.trunk.eval()
+        return self
+    def forward(self, x):
+        return self.head(self.trunk(x))
+net = Frozen()
+opt = torch.optim.SGD(net.head.parameters(), lr=0.1)
+x, y = torch.randn(500, 8), torch.randint(2, (500,))
+for epoch in range(20):
+    net.train()
+    for idx in torch.randperm(len(x)).split(25):
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(x[idx]), y[idx]).backward()
+        opt.step()
+    net.eval()
+""",
     """
 def evaluate(model, loader):
     model.eval()
