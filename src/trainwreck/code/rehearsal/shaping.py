@@ -41,6 +41,12 @@ SIZES = frozenset(["view", "reshape", "expand", "repeat", "tile", *CREATES, "eye
 """Functions whose arguments are sizes: a value that is computed is a size that is not known."""
 MAKERS = {"tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor", "Tensor", "from_numpy"}
 GENERATORS = frozenset(["default_rng", "RandomState"])
+DRAWS = {
+    **dict.fromkeys("normal uniform gamma beta lognormal laplace logistic gumbel vonmises binomial wald".split(), 2),
+    **dict.fromkeys("exponential poisson geometric rayleigh weibull pareto power chisquare standard_t".split(), 1),
+    **dict.fromkeys("standard_normal standard_cauchy standard_exponential random".split(), 0),
+}
+"""Numpy's distributions with the number of their parameters: the size comes after them."""
 TABLES = ("make_regression", "make_classification", "make_moons", "make_blobs", "make_circles", "load_digits")
 
 
@@ -181,6 +187,9 @@ def _function(node: Node, first: Value) -> Value:
         return _joined(node, first, args)
     if op == "einsum":
         return _einsum(node.inputs)
+    numpy_draw = isinstance(first, Node) and first.op in GENERATORS and op in DRAWS
+    if numpy_draw and len(node.inputs) <= 1 + DRAWS[op] and "size" not in node.options:
+        return _drawn(node)
     if op in CREATES or op in ("eye", "arange", "linspace", "randperm"):
         generator = isinstance(first, Obj) or (isinstance(first, Node) and first.op in GENERATORS)
         if isinstance(first, Node) and not node.full and not generator:
@@ -189,6 +198,8 @@ def _function(node: Node, first: Value) -> Value:
         options = {k: _given(v, sizes=True) for k, v in node.options.items()}
         numpy = generator or node.full.startswith(("numpy", "np", "jax"))
         return created(op, [_given(v, sizes=True) for v in sized], options, _call(node), numpy)
+    if op in DRAWS and ((isinstance(first, Node) and first.op in GENERATORS) or node.full.startswith("numpy.random")):
+        return _drawn(node)
     if not isinstance(first, Node):
         return _broadcast(node.inputs[:2]) if op in BINARY else ANY
     shape = first.shape
@@ -225,6 +236,27 @@ def _function(node: Node, first: Value) -> Value:
         return _broadcast((first, args[0]))
     found = computed(Asked(op, shape, given, options, _call(node), _report))
     return shape if found is known.UNKNOWN and op in KEEPS else found
+
+
+def _drawn(node: Node) -> Shape:
+    """What a distribution of numpy gives: of its size, or of its parameters where there is none."""
+    drawn = node.inputs[1 if isinstance(node.inputs[0] if node.inputs else None, Node) and _made_by(node) else 0 :]
+    given = drawn[: len(drawn) - len(node.options)]
+    size = node.options.get("size", given[DRAWS[node.op]] if len(given) > DRAWS[node.op] else None)
+    if size is not None:
+        sizes = list(size) if isinstance(size, tuple) else size.items if isinstance(size, Items) else [size]
+        if isinstance(size, Node) and not flat_number(size):
+            return ANY
+        return Shape(tuple(known.size(_given(s, sizes=True)) for s in sizes), False, _call(node))
+    return _broadcast([*given, *(v for k, v in node.options.items() if k in PARAMETERS)])
+
+
+PARAMETERS = frozenset("loc scale low high shape a b lam p n mean sigma mu kappa df".split())
+
+
+def _made_by(node: Node) -> bool:
+    first = node.inputs[0]
+    return isinstance(first, Node) and first.op in GENERATORS
 
 
 def _joined(node: Node, first: Value, args: Sequence[Value]) -> Value:

@@ -58,20 +58,29 @@ def _of_samples(run: Rehearsing, node: Node, one: Node, other: Node) -> bool:
             return False
     if node.op == "sub":
         after = users(run).get(id(node), ())
-        return one.grad != other.grad and any(
-            u.op in ("square", "abs", "mul", "huber") or (u.op == "pow" and u.inputs[1:2] == (2,)) for u in after
-        )
+        if one.grad == other.grad:
+            return False
+        if any(u.op in ("square", "abs", "mul", "huber") or (u.op == "pow" and u.inputs[1:2] == (2,)) for u in after):
+            return True
+        return batch_first(one) and batch_first(other) and _reduced_whole(run, node)
     return _reduced_whole(run, node)
 
 
-def _reduced_whole(run: Rehearsing, node: Node) -> bool:
+def _reduced_whole(run: Rehearsing, node: Node, depth: int = 0) -> bool:
     """True where the mean or sum of everything follows."""
     for user in users(run).get(id(node), ()):
         if user.op in ("mean", "sum") and not user.shape.open and not user.shape.dims:
             return True
-        if user.op in ("neg", "mul", "minimum", "min", "sub", "add") and _reduced_whole(run, user):
+        if user.op in BETWEEN and depth < 12 and _reduced_whole(run, user, depth + 1):
             return True
     return False
+
+
+BETWEEN = frozenset(
+    """neg mul minimum min sub add maximum where clamp relu softplus log exp cosh tanh square abs pow sqrt div
+    logsigmoid log1p""".split()
+)
+"""What lies between a difference and the mean of all."""
 
 
 def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
@@ -104,7 +113,9 @@ def _changer(side: Node) -> Node | None:
             return None
         inner = at.inputs[0]
         if at.op in ("squeeze", "unsqueeze", "view", "reshape", "flatten", "getitem", "ravel") and (
-            not inner.shape.open and len(inner.shape.dims) != len(at.shape.dims)
+            not inner.shape.open
+            and len(inner.shape.dims) != len(at.shape.dims)
+            and (at.op != "getitem" or 1 in (*inner.shape.dims[1:], *at.shape.dims[1:]))  # one column of many is data
         ):
             return at
         if at.op not in STRUCTURE and at.op not in ("softplus", "sigmoid", "exp", "relu", "mul", "add"):
@@ -121,6 +132,8 @@ def batch_first(value: Value, depth: int = 0) -> bool:
     first = inputs[0] if inputs else None
     if value.op == "batch":
         return bool(value.shape.dims) and not value.shape.open
+    if value.op in ("gru", "lstm", "rnn"):
+        return value.options.get("batch_first") is True and batch_first(first, depth + 1)
     if value.op == "getitem" and len(inputs) > 1:
         index = inputs[1][0] if isinstance(inputs[1], tuple) and inputs[1] else inputs[1]
         if isinstance(index, Node):
