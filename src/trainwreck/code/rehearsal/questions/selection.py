@@ -4,49 +4,113 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place, Value
+from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.places import named, written_number
+from trainwreck.code.scopes import Scope
 
 THROUGH = frozenset(
-    """mean sum item float div add either stack cat detach cpu tolist round sqrt getitem part mul append list numpy
-    attribute tensor scale""".split()
+    """mean sum item float add either stack cat detach cpu tolist round sqrt getitem part append list numpy array
+    attribute tensor scale exp log log1p nanmean median squeeze""".split()
 )
 """Operations that leave the direction of a result as it is."""
-GREATER = {"gt": True, "ge": True, "lt": False, "le": False}
+GREATER = {"gt": True, "ge": True, "lt": False, "le": False, "greater": True, "less": False,
+           "greater_equal": True, "less_equal": False}  # fmt: skip
 MAX_NODES = 400
+HIGH = re.compile(
+    r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recall|precision|r2|psnr|ssim|ndcg|mrr|kappa|matthews|jaccard)"
+    r"(_|\d|$)",
+    re.IGNORECASE,
+)
+"""Names of results of which more is better."""
+LOW = re.compile(
+    r"(^|_)(loss|losses|error|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid|regret|brier|hamming)(_|\d|$)", re.IGNORECASE
+)
 
 
 def direction(value: Value) -> bool | None:
-    """True if more is better (a share of hits), False if less is (a loss, an error); None where that is open."""
-    queue, found, seen = list(parts(value)), set[bool | None](), set[int]()
+    """True if more is better (a share of hits), False if less is (a loss, an error); None where that is open.
+
+    By what it was computed from; where that says nothing, by the name of the function that computed it."""
+    queue: list[tuple[Node, bool]] = [(node, True) for node in parts(value)]
+    found, seen, unclear = set[bool](), set[tuple[int, bool]](), False
     while queue:
-        node = queue.pop()
-        if id(node) in seen:
+        node, straight = queue.pop()
+        if (id(node), straight) in seen:
             continue
-        seen.add(id(node))
+        seen.add((id(node), straight))
         if len(seen) > MAX_NODES:
             return None
-        if node.op in THROUGH:
-            queue += [p for i in node.inputs for p in parts(i)]
+        told = _told(node)
+        turned = _turned(node)
+        if told is not None:
+            found.add(told is straight)
         elif node.op in ("len", "counter", "size", "numel"):
             continue
-        elif node.op == "eq":
-            found.add(True)
-        elif (node.op.endswith(("_loss", "entropy", "_logits")) and node.op != "entropy") or (
-            node.op in ("pow", "square", "abs")
-            and node.inputs
-            and isinstance(node.inputs[0], Node)
-            and node.inputs[0].op == "sub"
-        ):
-            found.add(False)
+        elif turned is not None:
+            queue += [(p, straight is not turned) for i in node.inputs for p in parts(i)]
+        elif node.op in ("div", "true_divide", "truediv"):
+            # what divides is a count here; a result in the divisor turns it round
+            queue += [(p, straight) for p in parts(node.inputs[0])] if node.inputs else []
+            unclear = unclear or not all(_count(i) for i in node.inputs[1:])
         else:
-            return None
+            unclear = True
+    if unclear:
+        named = {d for d in (_by_name(node) for node in parts(value)) if d is not None}
+        return named.pop() if len(named) == 1 and not found - named else None
     return found.pop() if len(found) == 1 else None
+
+
+def _told(node: Node) -> bool | None:
+    """What the operation itself says: equal to the label is a hit, a loss or a difference that is squared an error."""
+    if node.op == "eq":
+        return True
+    if (node.op.endswith(("_loss", "entropy", "_logits")) and node.op != "entropy") or (
+        node.op in ("pow", "square", "abs")
+        and node.inputs
+        and isinstance(node.inputs[0], Node)
+        and node.inputs[0].op == "sub"
+    ):
+        return False
+    if "sklearn" in node.full or "torchmetrics" in node.full or "torcheval" in node.full:
+        return _word(node.op)
+    return None
+
+
+def _turned(node: Node) -> bool | None:
+    """Whether an operation on one result turns its direction round; None for others."""
+    if node.op in THROUGH:
+        return False
+    if node.op == "neg":
+        return True
+    numbers = [i for i in node.inputs if isinstance(i, int | float)]
+    if node.op == "sub" and len(node.inputs) == 2 and numbers:
+        return isinstance(node.inputs[0], int | float)
+    if node.op == "mul":
+        return sum(n < 0 for n in numbers) % 2 == 1
+    return None
+
+
+def _count(value: Value) -> bool:
+    """True for what a mean divides by: a number or a size."""
+    return not isinstance(value, Node) or not any(_told(n) is not None for n in parts(value))
+
+
+def _by_name(node: Node) -> bool | None:
+    """What the function of the program says by its name that computed the value."""
+    if node.place is None or node.place[1].kind != "function":
+        return None
+    return _word(getattr(node.place[1].node, "name", ""))
+
+
+def _word(name: str) -> bool | None:
+    high, low = bool(HIGH.search(name)), bool(LOW.search(name))
+    return high if high is not low else None
 
 
 def worst_kept(run: Rehearsing) -> Iterator[Answer]:
@@ -55,10 +119,9 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
         if node.op not in GREATER or node.place is None or len(node.inputs) != 2 or id(node.place[0]) in told:
             continue
         compare, scope = node.place
-        if not isinstance(compare, ast.Compare):
-            continue
         holder = next((a for a in run.project.ancestors(compare, scope) if isinstance(a, ast.If)), None)
-        if holder is None or not any(n is compare for n in ast.walk(holder.test)):
+        if holder is None or not isinstance(compare, ast.Compare) or not _within(compare, holder.test):
+            yield from _kept_apart(run, node, told)
             continue
         texts = [ast.unparse(compare.left), ast.unparse(compare.comparators[0])]
         kept = {name for s in holder.body for n in ast.walk(s) for name, _ in named(n)}
@@ -72,8 +135,8 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
         larger = GREATER[node.op] if best == 1 else not GREATER[node.op]
         told.add(id(compare))
         if larger is not better:
-            kind = "a share of hits" if better else "a loss or an error"
-            yield Answer((holder, scope), f"this keeps the worst value: {texts[1 - best]} is {kind}", ())
+            place = _asked(run, holder) or (holder, scope)
+            yield Answer(place, f"this keeps the worst value: {texts[1 - best]} is {_kind(better)}", ((holder, scope),))
             continue
         start = node.inputs[best]
         bad = isinstance(start, int | float) and (
@@ -84,6 +147,81 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(
                 place, f"{texts[best]} starts at {start:g}, which no later value is better than", ((holder, scope),)
             )
+
+
+def _kind(better: bool) -> str:
+    return "a share of hits" if better else "a loss or an error"
+
+
+def _within(inner: ast.AST, outer: ast.AST) -> bool:
+    return any(n is inner for n in ast.walk(outer))
+
+
+def _kept_apart(run: Rehearsing, node: Node, told: set[int]) -> Iterator[Answer]:
+    """A comparison in a function of its own (a lambda, a table of comparisons, ``is_better``), asked by an ``if``.
+
+    The best value is the side that a later turn compares with and that may be what this comparison was given."""
+    assert node.place is not None
+    asked = _asking(run, node)
+    if asked is None:
+        return
+    holder, scope = asked
+    best = next((side for side in (0, 1) if _older(node.inputs[side], node.inputs[1 - side])), None)
+    if best is None:
+        return
+    better = direction(node.inputs[1 - best])
+    larger = GREATER[node.op] if best == 1 else not GREATER[node.op]
+    told.add(id(node.place[0]))
+    if better is None or larger is better:
+        return
+    maker = _asked(run, holder)
+    text = f"this keeps the worst value: what is compared is {_kind(better)}, and the smaller one counts as better"
+    if not better:
+        text = text.replace("the smaller", "the larger")
+    yield Answer(maker or (holder, scope), text, (node.place, (holder, scope)))
+
+
+def _older(kept: Value, value: Value) -> bool:
+    """True if ``kept`` may be what the same place of the program gave as ``value`` in an earlier turn."""
+    if not isinstance(value, Node) or value.place is None:
+        return False
+    return any(
+        isinstance(c, Node) and c.place is not None and c.place[0] is value.place[0] and c.serial < value.serial
+        for c in candidates(kept)
+    )
+
+
+def _asking(run: Rehearsing, node: Node) -> tuple[ast.If, Scope] | None:
+    """The ``if`` whose test asks the function of the comparison, without a ``not``, and keeps something."""
+    assert node.place is not None
+    for place in (node.place, *reversed(node.stack)):
+        above = next((a for a in run.project.ancestors(*place) if isinstance(a, ast.If)), None)
+        if above is None or not _within(place[0], above.test):
+            continue
+        if any(isinstance(n, ast.Not) for n in ast.walk(above.test)):
+            return None
+        asked = {n.id for n in ast.walk(above.test) if isinstance(n, ast.Name)} - {"self"}
+        stored = [n.value for s in above.body for n in ast.walk(s) if isinstance(n, ast.Assign)]
+        if asked & {n.id for value in stored for n in ast.walk(value) if isinstance(n, ast.Name)}:
+            return (above, place[1])
+    return None
+
+
+MODES = frozenset(["min", "max", "minimize", "maximize", "lower", "higher"])
+
+
+def _asked(run: Rehearsing, holder: ast.If) -> Place | None:
+    """Where the direction was asked for: the making of the object that keeps the best value, by its mode."""
+    for event in run.tape:
+        if event.name != "set" or event.place is None or not isinstance(event.subject, Obj):
+            continue
+        if not any(_within(event.place[0], s) for s in holder.body):
+            continue
+        made = event.subject
+        given = [*made.args, *made.options.values()]
+        if made.place is not None and any((isinstance(g, str) and g in MODES) or isinstance(g, bool) for g in given):
+            return made.place
+    return None
 
 
 def _set_at(run: Rehearsing, text: str, start: float) -> Place | None:

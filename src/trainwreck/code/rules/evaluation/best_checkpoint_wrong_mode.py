@@ -67,8 +67,153 @@ keep = ModelCheckpoint(monitor="val_acc", mode="min")  # expect
 from transformers import TrainingArguments
 args = TrainingArguments("out", metric_for_best_model="eval_loss", greater_is_better=True)  # expect
 """,
+    """
+import copy, operator
+import torch
+from torch import nn
+class Keeper:
+    def __init__(self, mode="max"):
+        self.mode, self.top, self.weights = mode, None, None
+    def is_better(self, value):
+        if self.mode == "max":
+            return value > self.top
+        return value < self.top
+    def see(self, value, net):
+        if self.top is None or self.is_better(value):  # expect
+            self.top = value
+            self.weights = copy.deepcopy(net.state_dict())
+def held_out(net, x, y):
+    with torch.no_grad():
+        return nn.functional.cross_entropy(net(x), y).item()
+net = nn.Linear(8, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(100, 8), torch.randint(3, (100,))
+keeper = Keeper()
+for epoch in range(20):
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+    keeper.see(held_out(net, x, y), net)
+net.load_state_dict(keeper.weights)
+""",
+    """
+import math
+import torch
+from torch import nn
+from sklearn.metrics import roc_auc_score
+def smaller(new, old):
+    return new < old
+net = nn.Linear(8, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(100, 8), torch.rand(100, 1).round()
+top, epoch_of = math.inf, -1
+for epoch in range(20):
+    opt.zero_grad()
+    nn.functional.binary_cross_entropy_with_logits(net(x), y).backward()
+    opt.step()
+    with torch.no_grad():
+        value = roc_auc_score(y.numpy(), net(x).numpy())
+    if smaller(value, top):  # expect
+        top, epoch_of = value, epoch
+        torch.save(net.state_dict(), "best.pt")
+""",
+    """
+import copy, math
+import torch
+from torch import nn
+class Stopper:
+    def __init__(self, patience, larger_is_better=True):
+        self.patience, self.left, self.sign = patience, patience, 1 if larger_is_better else -1
+        self.best, self.state = -math.inf, None
+    def __call__(self, value, model):
+        if self.sign * value > self.best:  # expect
+            self.best, self.left = self.sign * value, self.patience
+            self.state = copy.deepcopy(model.state_dict())
+        else:
+            self.left -= 1
+        return self.left <= 0
+net = nn.Linear(8, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(100, 8), torch.randn(100, 1)
+stop = Stopper(5)
+for epoch in range(20):
+    opt.zero_grad()
+    nn.functional.mse_loss(net(x), y).backward()
+    opt.step()
+    with torch.no_grad():
+        done = stop((net(x) - y).abs().mean().item(), net)
+    if done:
+        break
+net.load_state_dict(stop.state)
+""",
 )
-GOOD = """
+GOOD = (
+    """
+import copy, math
+import torch
+from torch import nn
+class Stopper:
+    def __init__(self, patience, larger_is_better=True):
+        self.patience, self.left, self.sign = patience, patience, 1 if larger_is_better else -1
+        self.best, self.state = -math.inf, None
+    def __call__(self, value, model):
+        if self.sign * value > self.best:
+            self.best, self.left = self.sign * value, self.patience
+            self.state = copy.deepcopy(model.state_dict())
+        else:
+            self.left -= 1
+        return self.left <= 0
+class Best:
+    def __init__(self, mode):
+        self.better = {"min": lambda a, b: a < b, "max": lambda a, b: a > b}[mode]
+        self.value, self.state = None, None
+    def offer(self, value, model):
+        if self.value is None or self.better(value, self.value):
+            self.value, self.state = value, copy.deepcopy(model.state_dict())
+net = nn.Linear(8, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(100, 8), torch.randint(3, (100,))
+stop, negated, low, high = Stopper(5, larger_is_better=False), Stopper(5), Best("min"), Best("max")
+for epoch in range(20):
+    opt.zero_grad()
+    loss = nn.functional.cross_entropy(net(x), y)
+    loss.backward()
+    opt.step()
+    with torch.no_grad():
+        value = nn.functional.cross_entropy(net(x), y).item()
+        hits = (net(x).argmax(1) == y).float().mean().item()
+    low.offer(value, net)
+    low.offer(1 - hits, net)
+    high.offer(hits, net)
+    high.offer(-value, net)
+    if stop(value, net) or negated(-value, net):
+        break
+""",
+    """
+import torch
+from torch import nn
+def average_precision(score, y):
+    y = y[score.argsort(descending=True)]
+    return ((y.cumsum(0) / torch.arange(1, len(y) + 1)) * y).sum() / y.sum()
+def worse(new, old):
+    return new < old
+net = nn.Linear(8, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(100, 8), torch.rand(100, 1).round()
+best, left, worst = 0.0, 5, 1.0
+for epoch in range(20):
+    opt.zero_grad()
+    nn.functional.binary_cross_entropy_with_logits(net(x), y).backward()
+    opt.step()
+    with torch.no_grad():
+        ap = average_precision(net(x)[:, 0], y[:, 0]).item()
+    if worse(ap, best):
+        left -= 1
+        continue
+    best, left = ap, 5
+    torch.save(net.state_dict(), "best.pt")
+""",
+    """
 import torch
 from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 def fit(model, evaluate, epochs):
@@ -85,7 +230,8 @@ def fit(model, evaluate, epochs):
             patience = 1
 keep = ModelCheckpoint(monitor="val_acc", mode="max"), EarlyStopping("val_loss", mode="min")
 plain = ModelCheckpoint(monitor="val_loss")
-"""
+""",
+)
 HIGH = re.compile(
     r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recall|precision|r2|psnr)(_|\d|$)", re.IGNORECASE
 )
