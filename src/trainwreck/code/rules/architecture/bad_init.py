@@ -1,6 +1,7 @@
 """All weights start at one value.
 
-What: a loop over all parameters sets each of them to a constant.
+What: a loop over all parameters sets each of them to a constant; or parameters that start at zero are multiplied
+with each other, so that the gradient of each is zero for ever.
 Why it matters: all units of a layer stay equal for ever (or at zero, where no gradient flows): the network has one
 unit per layer.
 When it is fine: for biases, or single layers that are meant to start at zero.
@@ -16,6 +17,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import trains
 from trainwreck.code.order import loops
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.starts import stuck
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import number
@@ -64,6 +67,42 @@ def train(x):
     net.apply(init)
     net(x).sum().backward()
 """,
+    """
+import torch
+from torch import nn
+class Factors(nn.Module):
+    def __init__(self, users, items, k):
+        super().__init__()
+        self.u = nn.Parameter(torch.zeros(users, k))  # expect
+        self.v = nn.Parameter(torch.zeros(items, k))
+        self.mean = nn.Parameter(torch.zeros(()))
+    def forward(self, i, j):
+        return (self.u[i] * self.v[j]).sum(-1) + self.mean
+net = Factors(50, 40, 8)
+opt = torch.optim.Adam(net.parameters())
+for step in range(100):
+    i, j, r = torch.randint(0, 50, (32,)), torch.randint(0, 40, (32,)), torch.randn(32)
+    loss = nn.functional.mse_loss(net(i, j), r)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 1))
+with torch.no_grad():
+    net[0].weight.zero_()  # expect
+    net[0].bias.zero_()
+    net[2].weight.zero_()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(100):
+    x = torch.randn(32, 4)
+    loss = (net(x) - x.sum(1, keepdim=True)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 )
 GOOD = (
     """
@@ -110,11 +149,53 @@ def train(x):
     net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)).apply(init)
     net(x).sum().backward()
 """,
+    """
+import torch
+from torch import nn
+class Factors(nn.Module):
+    def __init__(self, users, items, k):
+        super().__init__()
+        self.u = nn.Embedding(users, k)
+        self.v = nn.Embedding(items, k)
+        self.gate = nn.Parameter(torch.zeros(k))
+        nn.init.zeros_(self.v.weight)
+    def forward(self, i, j):
+        return (self.u(i) * self.v(j)).sum(-1) + (self.u(i) * self.gate).sum(-1)
+net = Factors(50, 40, 8)
+opt = torch.optim.Adam(net.parameters())
+for step in range(100):
+    i, j, r = torch.randint(0, 50, (32,)), torch.randint(0, 40, (32,)), torch.randn(32)
+    loss = nn.functional.mse_loss(net(i, j), r)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1))
+for layer in (net[2], net[4]):
+    nn.init.zeros_(layer.bias)
+nn.init.zeros_(net[4].weight)
+skip = nn.Linear(4, 1)
+nn.init.zeros_(skip.weight)
+opt = torch.optim.SGD([*net.parameters(), *skip.parameters()], lr=0.1)
+for step in range(100):
+    x = torch.randn(32, 4)
+    loss = (net(x) + skip(x) - x.sum(1, keepdim=True)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
 )
 CONSTANT = frozenset(["zeros_", "ones_", "constant_", "fill_", "zero_"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), stuck)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from _loops(project)
     if trains(project):
         yield from _by_kind(project)
