@@ -1,6 +1,7 @@
 """A metric takes the largest logit along the wrong axis.
 
-What: ``argmax(0)`` (or ``dim=0``) over logits of shape (batch, classes) and a comparison with the labels.
+What: ``argmax(0)`` (or ``dim=0``) over logits of shape (batch, classes) and a comparison with the labels; or a score
+that is said to be one of each class, of hits that are summed over the classes.
 Why it matters: what is counted as accuracy has nothing to do with the predictions.
 When it is fine: where the classes really lie on axis 0.
 """
@@ -12,13 +13,16 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.scores import chosen_among_samples, counted_by_sample
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import is_module
 from trainwreck.code.spine import ends
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 import torch
 from torch import nn
 def accuracy(loader):
@@ -27,8 +31,56 @@ def accuracy(loader):
     for x, y in loader:
         hits += (model(x).argmax(dim=0) == y).sum()  # expect
     return hits
-"""
-GOOD = """
+""",
+    """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 5))
+opt = torch.optim.Adam(net.parameters())
+x, y = torch.randn(500, 10), (torch.rand(500, 5) > 0.8).float()
+def score(inputs, labels):
+    guess = (net(inputs).sigmoid() > 0.5).float()
+    hits = (guess * labels).sum(dim=1)  # expect
+    total = guess.sum(dim=1) + labels.sum(dim=1)
+    return (2 * hits / (total + 1e-8)).mean()
+for epoch in range(10):
+    for idx in torch.randperm(len(x)).split(50):
+        loss = nn.functional.binary_cross_entropy_with_logits(net(x[idx]), y[idx])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    with torch.no_grad():
+        print("macro F1", score(x, y).item())
+""",
+    """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+class Trainer:
+    def __init__(self):
+        self.net = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 5))
+        self.opt = torch.optim.Adam(self.net.parameters())
+        self.loader = DataLoader(TensorDataset(torch.randn(500, 10), torch.randint(0, 5, (500,))), batch_size=50)
+    def fit(self):
+        for x, y in self.loader:
+            loss = nn.functional.cross_entropy(self.net(x), y)
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+    @torch.no_grad()
+    def accuracy(self):
+        right = 0
+        for x, y in self.loader:
+            _, best = self.net(x).max(0)  # expect
+            right += best.eq(y).sum().item()
+        return right / 500
+trainer = Trainer()
+trainer.fit()
+print(trainer.accuracy())
+""",
+)
+GOOD = (
+    """
 import torch
 from torch import nn
 def accuracy(loader):
@@ -37,10 +89,81 @@ def accuracy(loader):
     for x, y in loader:
         hits += (model(x).argmax(dim=1) == y).sum()
     return hits
-"""
+""",
+    """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 5))
+opt = torch.optim.Adam(net.parameters())
+x, y = torch.randn(500, 10), (torch.rand(500, 5) > 0.8).float()
+def score(inputs, labels):
+    guess = (net(inputs).sigmoid() > 0.5).float()
+    hits = (guess * labels).sum(dim=0)
+    total = guess.sum(dim=0) + labels.sum(dim=0)
+    return (2 * hits / (total + 1e-8)).mean()
+for epoch in range(10):
+    for idx in torch.randperm(len(x)).split(50):
+        loss = nn.functional.binary_cross_entropy_with_logits(net(x[idx]), y[idx])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    with torch.no_grad():
+        print("macro F1", score(x, y).item())
+""",
+    """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 5))
+opt = torch.optim.Adam(net.parameters())
+x, y = torch.randn(500, 10), (torch.rand(500, 5) > 0.8).float()
+def score(inputs, labels):
+    guess = (net(inputs).sigmoid() > 0.5).float()
+    hits = (guess * labels).sum(dim=1)
+    total = guess.sum(dim=1) + labels.sum(dim=1)
+    return (2 * hits / (total + 1e-8)).mean()
+for epoch in range(10):
+    for idx in torch.randperm(len(x)).split(50):
+        loss = nn.functional.binary_cross_entropy_with_logits(net(x[idx]), y[idx])
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    with torch.no_grad():
+        print("F1 per sample (macro is elsewhere)", score(x, y).item())
+""",
+    """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+class Trainer:
+    def __init__(self):
+        self.net = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 5))
+        self.opt = torch.optim.Adam(self.net.parameters())
+        self.loader = DataLoader(TensorDataset(torch.randn(500, 10), torch.randint(0, 5, (500,))), batch_size=50)
+    def fit(self):
+        for x, y in self.loader:
+            loss = nn.functional.cross_entropy(self.net(x), y)
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+    @torch.no_grad()
+    def accuracy(self):
+        right = 0
+        for x, y in self.loader:
+            _, best = self.net(x).max(1)
+            right += best.eq(y).sum().item()
+        return right / 500
+trainer = Trainer()
+trainer.fit()
+print(trainer.accuracy())
+""",
+)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), chosen_among_samples, counted_by_sample)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("argmax"):
         axis = call.argument("dim", 0) or call.argument("axis")
         above = project.parent(call.node, call.scope)
