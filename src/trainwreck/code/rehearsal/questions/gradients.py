@@ -6,6 +6,7 @@ known) counts as if all were well.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -97,8 +98,40 @@ def parameters_of(value: Value) -> tuple[list[Node], bool]:
 
 
 def counted(event: Event) -> bool:
-    """True if a test on a count (``(i + 1) % n``) decides whether it happens."""
-    return any(n.op == "mod" for test in event.tests for n in ancestors(test))
+    """True if a test on a count decides whether it happens: ``(i + 1) % n``, or a number that starts again at 0."""
+    return any(n.op == "mod" for test in event.tests for n in ancestors(test)) or any(
+        _full(test) for test in event.tests
+    )
+
+
+def _full(test: Value) -> bool:
+    """``pending += 1; if pending == n: ...; pending = 0`` (or down from n): a number of the program's own that is set
+    back."""
+    if not isinstance(test, Node) or test.op not in ("eq", "ge", "gt", "le", "lt") or len(test.inputs) != 2:
+        return False
+    for side in (0, 1):
+        count, limit = test.inputs[side], test.inputs[1 - side]
+        if not isinstance(count, Node) or count.op not in ("add", "sub") or len(count.inputs) != 2:
+            continue
+        if count.inputs[1] == 1 and not isinstance(count.inputs[1], bool) and limit != 1 and _set_back(test):
+            return True
+    return False
+
+
+def _set_back(test: Node) -> bool:
+    """True if the ``if`` of this test gives what it asks about a new value, that of a number or a name."""
+    if test.place is None:
+        return False
+    compare, scope = test.place
+    for holder in scope.nodes:
+        if not isinstance(holder, ast.If) or not any(n is compare for n in ast.walk(holder.test)):
+            continue
+        asked = {ast.unparse(n) for n in ast.walk(compare) if isinstance(n, ast.Name | ast.Attribute)}
+        for statement in (n for s in holder.body for n in ast.walk(s) if isinstance(n, ast.Assign)):
+            plain = isinstance(statement.value, ast.Constant | ast.Name | ast.Attribute)
+            if plain and any(ast.unparse(t) in asked for t in statement.targets):
+                return True
+    return False
 
 
 def _walk(run: Rehearsing, skipped: set[int]) -> Life:

@@ -20,6 +20,7 @@ from trainwreck.code.rehearsal.questions.gradients import (
 )
 
 THROUGH = frozenset(["scale", "add", "either", "sub", "neg", "mul", "div", "getitem", "part", "squeeze", "attribute"])
+ERRORS = frozenset(["pow", "square", "abs"])
 CHUNKS = frozenset(["chunk", "split", "tensor_split", "unbind"])
 
 
@@ -39,6 +40,8 @@ def undivided(run: Rehearsing) -> Iterator[Answer]:
         micro = len(step.turns) < len(last.turns) and isinstance(over, Node) and over.op in CHUNKS and bool(over.turns)
         if (counted(step) or micro) and _plain_mean(last.subject):
             text = "the loss is a mean that is not divided by the number of accumulated batches"
+            if isinstance(last.subject, Node) and last.subject.op in ERRORS:
+                text = "the errors of single examples add up before the step, and none is divided by their number"
             yield Answer(last.place, text, (step.place,) if step.place is not None else ())
             return
 
@@ -47,6 +50,9 @@ def _plain_mean(value: Value, depth: int = 0) -> bool:
     """True for the bare mean of a loss: no factor or divisor on the way to it, and no sum."""
     if not isinstance(value, Node) or depth > 10:
         return False
+    if depth == 0 and value.op in ERRORS:
+        # what runs backward is a single number: the error of one example
+        return bool(value.inputs) and isinstance(value.inputs[0], Node) and value.inputs[0].op == "sub"
     if value.op in ("scale", "either", "add", "sub", "neg"):
         parts = [i for i in value.inputs if isinstance(i, Node) and i.grad]
         return bool(parts) and all(_plain_mean(p, depth + 1) for p in parts)

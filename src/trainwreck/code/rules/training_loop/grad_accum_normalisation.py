@@ -62,8 +62,92 @@ def train(net, stream, updates, micro):
             F.cross_entropy(net(x), y).backward()  # expect
         opt.step()
 """,
+    """
+import torch
+from torch import nn
+class Updater:
+    def __init__(self, opt, every):
+        self.opt, self.every, self.seen = opt, every, 0
+    def __call__(self, loss):
+        loss.backward()  # expect
+        self.seen += 1
+        if self.seen >= self.every:
+            self.opt.step()
+            self.opt.zero_grad()
+            self.seen = 0
+net = nn.Linear(8, 3)
+update = Updater(torch.optim.SGD(net.parameters(), lr=0.1), 8)
+x, y = torch.randn(640, 8), torch.randint(3, (640,))
+for epoch in range(9):
+    for idx in torch.randperm(640).split(10):
+        update(nn.functional.cross_entropy(net(x[idx]), y[idx]))
+""",
+    """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+opt = torch.optim.Adam(net.parameters())
+x, y = torch.randn(640, 8), torch.randn(640)
+left = 16
+opt.zero_grad()
+for i in torch.randint(640, (6400,)).tolist():
+    error = (net(x[i]).squeeze() - y[i]).square()
+    error.backward()  # expect
+    left -= 1
+    if left == 0:
+        opt.step()
+        opt.zero_grad()
+        left = 16
+""",
 )
 GOOD = (
+    """
+import torch
+from torch import nn
+class Updater:
+    def __init__(self, opt, every):
+        self.opt, self.every, self.seen = opt, every, 0
+    def __call__(self, loss):
+        (loss / self.every).backward()
+        self.seen += 1
+        if self.seen >= self.every:
+            self.opt.step()
+            self.opt.zero_grad()
+            self.seen = 0
+net = nn.Linear(8, 3)
+update = Updater(torch.optim.SGD(net.parameters(), lr=0.1), 8)
+x, y = torch.randn(640, 8), torch.randint(3, (640,))
+for epoch in range(9):
+    for idx in torch.randperm(640).split(10):
+        update(nn.functional.cross_entropy(net(x[idx]), y[idx]))
+""",
+    """
+import torch
+from torch import nn
+net = nn.Linear(8, 1)
+opt = torch.optim.Adam(net.parameters())
+x, y = torch.randn(640, 8), torch.randn(640)
+seen = quiet = 0
+for i in torch.randint(640, (6400,)).tolist():
+    (net(x[i]).squeeze() - y[i]).square().backward()
+    seen += 1
+    if seen == 16:
+        for p in net.parameters():
+            p.grad /= seen
+        opt.step()
+        opt.zero_grad()
+        seen = 0
+other = nn.Linear(8, 1)
+plain = torch.optim.SGD(other.parameters(), lr=0.01)
+for i in torch.randint(640, (6400,)).tolist():
+    plain.zero_grad()
+    (other(x[i]).squeeze() - y[i]).square().backward()
+    plain.step()
+    quiet += 1
+    if quiet == 100:
+        print("a hundred updates")
+        quiet = 0
+""",
     """
 import torch
 def train(model, loader, criterion, optimizer, accum):
