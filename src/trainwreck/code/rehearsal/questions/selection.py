@@ -126,13 +126,17 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
         texts = [ast.unparse(compare.left), ast.unparse(compare.comparators[0])]
         kept = {name for s in holder.body for n in ast.walk(s) for name, _ in named(n)}
         sides = [n for n, text in enumerate(texts) if text in kept]
+        otherwise = not sides and compare is holder.test
+        if otherwise:  # no better than the best: patience runs out; else it is kept
+            kept = {name for s in holder.orelse for n in ast.walk(s) for name, _ in named(n)}
+            sides = [n for n, text in enumerate(texts) if text in kept]
         if len(sides) != 1 or any(isinstance(n, ast.Not) for n in ast.walk(holder.test)):
             continue
         best, metric = sides[0], node.inputs[1 - sides[0]]
         better = direction(metric)
         if better is None:
             continue
-        larger = GREATER[node.op] if best == 1 else not GREATER[node.op]
+        larger = (GREATER[node.op] if best == 1 else not GREATER[node.op]) is not otherwise
         told.add(id(compare))
         if larger is not better:
             place = _asked(run, holder) or (holder, scope)
@@ -147,6 +151,27 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(
                 place, f"{texts[best]} starts at {start:g}, which no later value is better than", ((holder, scope),)
             )
+
+
+def extreme_kept(run: Rehearsing) -> Iterator[Answer]:
+    """``if value == min(seen): save``: the state of the least accuracy or of the largest loss is kept."""
+    told: set[int] = set()
+    for event in run.tape:
+        if event.name not in ("save", "state_dict"):
+            continue
+        for test in event.tests:
+            if not isinstance(test, Node) or test.op != "eq" or test.place is None or id(test.place[0]) in told:
+                continue
+            for side in (0, 1):
+                chosen, value = test.inputs[side], test.inputs[1 - side]
+                if not isinstance(chosen, Node) or chosen.full not in ("builtins.min", "builtins.max"):
+                    continue
+                better = direction(value)
+                if not any(c is value for c in chosen.inputs) or better is None or (chosen.op == "max") is better:
+                    continue
+                told.add(id(test.place[0]))
+                text = f"this keeps the worst value: what {chosen.op} goes through is {_kind(better)}"
+                yield Answer(chosen.place or test.place, text, (event.place,) if event.place is not None else ())
 
 
 def _kind(better: bool) -> str:

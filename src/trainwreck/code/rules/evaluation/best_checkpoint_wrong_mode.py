@@ -19,7 +19,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.selection import worst_kept
+from trainwreck.code.rehearsal.questions.selection import extreme_kept, worst_kept
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -146,8 +146,80 @@ for epoch in range(20):
         break
 net.load_state_dict(stop.state)
 """,
+    """
+import torch
+from torch import nn
+net = nn.Linear(8, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(640, 8), torch.randint(3, (640,))
+past = []
+for e in range(9):
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+    with torch.no_grad():
+        value = (net(x).argmax(1) == y).float().mean().item()
+    past.append(value)
+    if value == min(past):  # expect
+        torch.save(net.state_dict(), "best.pt")
+""",
+    """
+import torch
+from torch import nn
+net = nn.Linear(8, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(640, 8), torch.randint(3, (640,))
+top, left = 9.0, 5
+for e in range(9):
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+    with torch.no_grad():
+        value = (net(x).argmax(1) == y).float().mean().item()
+    if value >= top:  # expect
+        left -= 1
+    else:
+        top, left = value, 5
+        torch.save(net.state_dict(), "best.pt")
+""",
 )
 GOOD = (
+    """
+import torch
+from torch import nn
+net = nn.Linear(8, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(640, 8), torch.randint(3, (640,))
+past = []
+for e in range(9):
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+    with torch.no_grad():
+        value = (net(x).argmax(1) == y).float().mean().item()
+    past.append(value)
+    if value == max(past):
+        torch.save(net.state_dict(), "best.pt")
+""",
+    """
+import torch
+from torch import nn
+net = nn.Linear(8, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(640, 8), torch.randint(3, (640,))
+top, left = 0.0, 5
+for e in range(9):
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+    with torch.no_grad():
+        value = (net(x).argmax(1) == y).float().mean().item()
+    if value <= top:
+        left -= 1
+    else:
+        top, left = value, 5
+        torch.save(net.state_dict(), "best.pt")
+""",
     """
 import copy, math
 import torch
@@ -239,7 +311,7 @@ LOW = re.compile(r"(^|_)(loss|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid)(_|\d|
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), worst_kept)
+    yield from further(__name__, project, _seen(project), worst_kept, extreme_kept)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
