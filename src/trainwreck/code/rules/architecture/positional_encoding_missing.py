@@ -42,10 +42,10 @@ class LM(nn.Module):
     def __init__(self, v, d):
         super().__init__()
         self.tok = nn.Embedding(v, d)
-        self.pos = nn.Embedding(64, d)  # expect
+        self.pos = nn.Embedding(64, d)
         self.attn, self.out = nn.MultiheadAttention(d, 4, batch_first=True), nn.Linear(d, v)
     def forward(self, x):
-        h = self.tok(x)
+        h = self.tok(x)  # expect
         mask = torch.triu(torch.ones(x.size(1), x.size(1)), 1).bool()
         return self.out(self.attn(h, h, h, attn_mask=mask)[0])
 """,
@@ -101,18 +101,25 @@ def _made_and_unused(project: Project) -> Iterator[Evidence]:
             made = [b for b in bindings if isinstance(b.value, ast.Call)]
             if made and not read:
                 text = f"self.{name} is made and never added: the order of the tokens makes no difference"
-                yield sighting(__name__, (made[0].node, made[0].scope), text)
+                yield sighting(__name__, _entrance(owner, forward) or (made[0].node, made[0].scope), text)
 
 
 def _embeds(owner: Scope, forward: Scope) -> bool:
     """True if the forward itself looks tokens up in an embedding that is not one of positions."""
+    return _entrance(owner, forward) is not None
+
+
+def _entrance(owner: Scope, forward: Scope) -> tuple[ast.AST, Scope] | None:
+    """Where the forward looks tokens up: there a position is to be added."""
     tables = [
         name
         for name, bindings in owner.attributes.items()
         if not name.startswith(("pos", "wpe", "pe"))
         and any(isinstance(b.value, ast.Call) and last_name(b.value.func) == "Embedding" for b in bindings)
     ]
-    return any(f"self.{name}(" in written(forward.node) for name in tables)
+    wanted = {f"self.{name}" for name in tables}
+    calls = (n for n in ast.walk(forward.node) if isinstance(n, ast.Call) and written(n.func) in wanted)
+    return next(((call, forward) for call in calls), None)
 
 
 def _nowhere(project: Project) -> Iterator[Evidence]:
