@@ -1,7 +1,8 @@
 """A feature holds the target.
 
 What: the features are the whole table although the target is a column of it; the target is stacked to the features;
-or a category is replaced by the mean of the target over all rows, before the rows are divided.
+a category is replaced by the mean of the target over all rows, before the rows are divided; or a running mean of the
+series ends with the element that is to be predicted.
 Why it matters: the score is far too good, and falls in use, where nobody knows the target.
 When it is fine: where the target column is dropped, or the means are taken of the training rows only.
 """
@@ -14,6 +15,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import later
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.lags import reaching_the_target
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.splits import random_splits
@@ -62,6 +65,49 @@ rates = df.groupby("zip").label.mean()
 df["zip_rate"] = df["zip"].map(rates)  # expect
 a, b = train_test_split(df, stratify=df["label"])
 """,
+    """
+import numpy as np
+import torch
+from torch import nn
+rng = np.random.default_rng(0)
+sales = rng.normal(size=3000)
+total = np.cumsum(sales)
+t = np.arange(30, 3000)
+week = total[t] - total[t - 7]  # expect
+features = np.stack([sales[t - 1], sales[t - 7], week / 7], axis=1)
+x, y = torch.tensor(features).float(), torch.tensor(sales[t]).float()
+net = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 1), nn.Flatten(0))
+opt = torch.optim.Adam(net.parameters())
+for epoch in range(5):
+    for idx in torch.randperm(len(x)).split(64):
+        loss = (net(x[idx]) - y[idx]).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    """
+import numpy as np
+import torch
+from torch import nn
+from numpy.lib.stride_tricks import sliding_window_view
+from torch.utils.data import DataLoader, TensorDataset
+def table(load, width=6):
+    smooth = sliding_window_view(load, width).mean(-1)
+    y = load[width:]
+    columns = {"before": load[width - 1 :], "smooth": smooth[1:]}  # expect
+    n = len(y)
+    return np.stack([c[:n] for c in columns.values()], 1), y
+def main():
+    x, y = table(np.random.default_rng(0).gamma(2.0, size=2000))
+    loader = DataLoader(TensorDataset(torch.tensor(x), torch.tensor(y)), batch_size=32, shuffle=True)
+    net = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1), nn.Flatten(0))
+    opt = torch.optim.Adam(net.parameters())
+    for a, b in loader:
+        opt.zero_grad()
+        nn.functional.l1_loss(net(a.float()), b.float()).backward()
+        opt.step()
+main()
+""",
 )
 GOOD = (
     """
@@ -91,6 +137,49 @@ train["rate"] = train["zip"].map(rates)
 test["rate"] = test["zip"].map(rates)
 means = df.groupby("zip")["income"].transform("mean")
 """,
+    """
+import numpy as np
+import torch
+from torch import nn
+rng = np.random.default_rng(0)
+sales = rng.normal(size=3000)
+total = np.cumsum(sales)
+t = np.arange(30, 3000)
+week = total[t - 1] - total[t - 8]
+features = np.stack([sales[t - 1], sales[t - 7], week / 7], axis=1)
+x, y = torch.tensor(features).float(), torch.tensor(sales[t]).float()
+net = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 1), nn.Flatten(0))
+opt = torch.optim.Adam(net.parameters())
+for epoch in range(5):
+    for idx in torch.randperm(len(x)).split(64):
+        loss = (net(x[idx]) - y[idx]).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
+    """
+import numpy as np
+import torch
+from torch import nn
+from numpy.lib.stride_tricks import sliding_window_view
+from torch.utils.data import DataLoader, TensorDataset
+def table(load, width=6):
+    smooth = sliding_window_view(load, width).mean(-1)
+    y = load[width:]
+    columns = {"before": load[width - 1 :], "smooth": smooth[0:]}
+    n = len(y)
+    return np.stack([c[:n] for c in columns.values()], 1), y
+def main():
+    x, y = table(np.random.default_rng(0).gamma(2.0, size=2000))
+    loader = DataLoader(TensorDataset(torch.tensor(x), torch.tensor(y)), batch_size=32, shuffle=True)
+    net = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 1), nn.Flatten(0))
+    opt = torch.optim.Adam(net.parameters())
+    for a, b in loader:
+        opt.zero_grad()
+        nn.functional.l1_loss(net(a.float()), b.float()).backward()
+        opt.step()
+main()
+""",
 )
 TAKES_BOTH = ("train_test_split", "fit", "TensorDataset", "cross_val_score", "fit_transform")
 STACKS = frozenset(["column_stack", "hstack", "concatenate", "c_", "cat", "concat"])
@@ -100,6 +189,10 @@ WRAPS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), reaching_the_target)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls(*TAKES_BOTH):
         if len(call.node.args) < 2:
             continue
