@@ -21,7 +21,7 @@ from trainwreck.code.rehearsal.questions.gradients import (
 
 THROUGH = frozenset(["scale", "add", "either", "sub", "neg", "mul", "div", "getitem", "part", "squeeze", "attribute"])
 ERRORS = frozenset(["pow", "square", "abs"])
-CHUNKS = frozenset(["chunk", "split", "tensor_split", "unbind"])
+CHUNKS = frozenset(["chunk", "split", "tensor_split", "unbind", "view", "reshape", "unflatten"])
 
 
 def undivided(run: Rehearsing) -> Iterator[Answer]:

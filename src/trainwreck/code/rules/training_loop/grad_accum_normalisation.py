@@ -99,8 +99,32 @@ for i in torch.randint(640, (6400,)).tolist():
         opt.zero_grad()
         left = 16
 """,
+    """
+import torch
+from torch import nn
+net = nn.Linear(8, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(640, 8), torch.randint(3, (640,))
+for big in torch.randperm(640).split(64):
+    opt.zero_grad()
+    for idx in big.view(4, 16):
+        nn.functional.cross_entropy(net(x[idx]), y[idx]).backward()  # expect
+    opt.step()
+""",
 )
 GOOD = (
+    """
+import torch
+from torch import nn
+net = nn.Linear(8, 3)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(640, 8), torch.randint(3, (640,))
+for big in torch.randperm(640).split(64):
+    opt.zero_grad()
+    for idx in big.view(4, 16):
+        (nn.functional.cross_entropy(net(x[idx]), y[idx]) / 4).backward()
+    opt.step()
+""",
     """
 import torch
 from torch import nn
