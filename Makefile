@@ -21,7 +21,7 @@ types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 suite: $(VENV)/.installed-test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 score: $(VENV)/.installed-test
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python ../shared/score/errors.py --show 200
