@@ -120,7 +120,6 @@ def _bytes(project: Project) -> Iterator[Evidence]:
                 return
 
 
-
 def _cast(project: Project, call: Call) -> ast.expr | None:
     """What is cast to floats here."""
     texts = [ast.unparse(a) for a in (*call.node.args, *(k.value for k in call.node.keywords))]

@@ -78,7 +78,6 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, sorted_batches)
 
 
-
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
     for call in loaders(project, surface):
         if not _shuffles(call) and (is_training_loader(project, call) or len(loaders(project)) == 1):

@@ -72,7 +72,6 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, large_targets)
 
 
-
 def _scaled(owner: Scope) -> dict[str, str]:
     """Attributes that are ``(v - m) / s``, and what ``v`` is."""
     found = {}

@@ -73,7 +73,6 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, scaled_apart)
 
 
-
 def _normalises(project: Project, call: Call) -> bool | None:
     """Whether a Compose holds Normalize; None where it can't be told."""
     items = call.node.args[0]

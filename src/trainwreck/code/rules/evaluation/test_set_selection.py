@@ -132,7 +132,6 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, chosen_on_test)
 
 
-
 def _on_test(project: Project, value: ast.expr, scope: Scope, place: ast.AST) -> tuple[str, int, str] | None:
     """The call that measures ``value`` on data named as test data."""
     if not isinstance(value, ast.Name):
