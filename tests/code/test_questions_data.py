@@ -635,6 +635,64 @@ for x, y in loader:
     (10.0 * ((out - y) ** 2).mean() + 1e-4 * out.pow(2).mean()).backward()
 """,
     ),
+    (
+        distorted,
+        """
+x, y = torch.randn(1000, 8), torch.randint(0, 3, (1000,))
+net = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 3))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+def jitter(v): return v + 0.1 * torch.randn_like(v)
+def predict(v, n=8):
+    net.eval()
+    with torch.no_grad():
+        return torch.stack([net(jitter(v)).softmax(-1) for _ in range(n)]).mean(0)
+for epoch in range(10):
+    net.train()
+    for idx in torch.randperm(800).split(50):
+        loss = F.cross_entropy(net(jitter(x[idx])), y[idx])
+        opt.zero_grad(); loss.backward(); opt.step()
+    print(epoch, (predict(x[800:]).argmax(-1) == y[800:]).float().mean().item())
+""",
+    ),
+    (
+        misaligned,
+        """
+x, y = torch.randn(1000, 8), torch.randint(0, 3, (1000,))
+def fit(x, y):
+    net = nn.Linear(8, 3); opt = torch.optim.SGD(net.parameters(), 0.1)
+    for epoch in range(10):
+        for idx in torch.randperm(len(x)).split(50):
+            loss = F.cross_entropy(net(x[idx]), y[idx])
+            opt.zero_grad(); loss.backward(); opt.step()
+    return loss.item()
+real = fit(x, y)
+null = [fit(x, y[torch.randperm(len(y))]) for _ in range(3)]
+print("real", real, "chance", sum(null) / 3)
+""",
+    ),
+    (
+        misaligned,
+        """
+lens, labels = torch.randint(3, 20, (500,)), torch.randint(0, 2, (500,))
+seqs = [torch.randint(1, 50, (int(n),)) for n in lens]
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb = nn.Embedding(50, 16, padding_idx=0)
+        self.rnn, self.out = nn.GRU(16, 32, batch_first=True), nn.Linear(32, 2)
+    def forward(self, t, n):
+        p = nn.utils.rnn.pack_padded_sequence(self.emb(t), n.cpu(), batch_first=True)
+        return self.out(self.rnn(p)[1][-1])
+net = Net(); opt = torch.optim.Adam(net.parameters(), 2e-3)
+for epoch in range(5):
+    for idx in torch.randperm(500).split(32):
+        n, order = lens[idx].sort(descending=True)
+        idx = idx[order]
+        t = nn.utils.rnn.pad_sequence([seqs[i] for i in idx], batch_first=True)
+        loss = F.cross_entropy(net(t, n), labels[idx])
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    ),
 ]  # fmt: skip
 
 

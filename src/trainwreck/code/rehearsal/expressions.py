@@ -202,7 +202,10 @@ class Expressions(Operators):
                     part = items[ends[0] : ends[1] : ends[2]]
                     return part if isinstance(base, tuple | str) else Items(list(part), base.more)
                 return Items(list(items), True) if not isinstance(base, str) else UNKNOWN
-            return items[0] if items and not isinstance(base, str) and len(items) == 1 else self._any(items, place)
+            picked: Value = items[0] if len(items) == 1 and not isinstance(base, str) else self._any(items, place)
+            if isinstance(picked, Node) and not picked.unknown and picked.op != "param" and isinstance(index, Node):
+                picked = self.node("getitem", (picked, index), place, shape=picked.shape)  # which one is not forgotten
+            return picked
         if isinstance(base, Obj):
             getter = base.cls.find("__getitem__") if base.cls is not None else None
             if isinstance(getter, Function):

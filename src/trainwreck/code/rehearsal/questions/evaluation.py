@@ -121,6 +121,8 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
         for node in _random_steps(path, begun):
             if node.place is None or id(node.place[0]) not in trained or not _called_so(run, node):
                 continue
+            if _drawn_again(run, path, node):
+                continue
             if _of_the_method(run, node, event):
                 continue
             place = _asked_for(path, node)
@@ -129,6 +131,21 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
             told.add(id(place[0]))
             text = "the evaluation gets inputs that are randomly distorted, as in training"
             yield Answer(place, text, tuple(p for p in (node.place, event.place) if p is not None))
+
+
+def _drawn_again(run: Rehearsing, path: Path, node: Node) -> bool:
+    """True where the same input is distorted several times in one evaluation: copies whose answers are averaged."""
+    base = path.nodes[path.nodes.index(node) - 1]
+    taught = {id(t.node) for e in run.tape if e.name == "backward" for t in e.turns}
+    mine = [t for t in node.turns if id(t.node) in taught]
+    for other in run.nodes:
+        if other is node or other.place is None or node.place is None or other.place[0] is not node.place[0]:
+            continue
+        if any(i is base for i in other.inputs):
+            turns = [t for t in other.turns if id(t.node) in taught]
+            if [(id(t.node), t.index) for t in turns] == [(id(t.node), t.index) for t in mine]:
+                return True
+    return False
 
 
 def _random_steps(path: Path, begun: int) -> list[Node]:

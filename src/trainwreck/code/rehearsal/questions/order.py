@@ -10,30 +10,49 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import ORDERS, Path, Step, meets, paths
 
+COMPARES = frozenset(
+    """cross_entropy binary_cross_entropy binary_cross_entropy_with_logits kl_div sub mul gather eq cosine_similarity
+    log_prob call""".split()
+)
+"""Where a prediction meets its label; other operations take lengths, masks and weights beside data."""
+
 
 def misaligned(run: Rehearsing) -> Iterator[Answer]:
     """An order (a permutation, an argsort, a selection) that the inputs went through and the labels did not.
 
     Both must have been indexed together afterwards, or by another order before: then they had one axis in common. All
-    ways of the inputs must have gone through it (mixup and negative samples keep a way without)."""
+    ways of the inputs must have gone through it (mixup and negative samples keep a way without), and all backwards of
+    the place: a loss that is also fed with the pairs as they are is compared with chance on purpose."""
+    found: dict[int, list[Answer | None]] = {}
     for event in run.tape:
         if event.name != "backward":
             continue
         for meeting, inside, outside in meets(event.subject):
-            inputs = [p for node in inside for p in paths(node)]
-            labels = [p for node in outside for p in paths(node)]
-            inputs = [p for p in inputs if p.steps]
-            labels = [p for p in labels if p.steps]
-            if not inputs or not labels:
+            if meeting.op not in COMPARES and not meeting.op.endswith("_loss"):
                 continue
-            for here, there in ((inputs, labels), (labels, inputs)):
-                step = _alone(here, there)
-                if step is not None and step.place is not None:
-                    which = "inputs" if here is inputs else "labels"
-                    text = f"the {which} are put in another order here, and what they are paired with is not"
-                    proof = tuple(p for p in (there[0].steps[-1].place, meeting.place) if p is not None)
-                    yield Answer(step.place, text, proof)
-                    break
+            answer = _apart(meeting, inside, outside)
+            if answer is not None or (inside and outside):
+                found.setdefault(id(meeting.place[0]) if meeting.place else 0, []).append(answer)
+    for at_place in found.values():
+        if all(answer is not None for answer in at_place):
+            yield from (answer for answer in at_place[:1] if answer is not None)
+
+
+def _apart(meeting: Node, inside: list[Node], outside: list[Node]) -> Answer | None:
+    """The order that only one side of a loss went through."""
+    inputs = [p for node in inside for p in paths(node) if p.steps]
+    labels = [p for node in outside for p in paths(node) if p.steps]
+    if not inputs or not labels:
+        return None
+    for here, there in ((inputs, labels), (labels, inputs)):
+        step = _alone(here, there)
+        if step is not None and step.place is not None:
+            which = "inputs" if here is inputs else "labels"
+            text = f"the {which} are put in another order here, and what they are paired with is not"
+            return Answer(
+                step.place, text, tuple(p for p in (there[0].steps[-1].place, meeting.place) if p is not None)
+            )
+    return None
 
 
 def _alone(here: list[Path], there: list[Path]) -> Step | None:

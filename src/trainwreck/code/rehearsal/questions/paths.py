@@ -71,6 +71,9 @@ def paths(value: Value) -> list[Path]:
             behind = list(parts(base)) if not isinstance(base, Obj) else []
             if node.op not in ("part", "gather"):
                 steps = (*_steps(node, index), *steps)
+            elif index == 0 and isinstance(base, Node) and base.op == "sort":
+                # the sorted values stand in the order that the sort's second part gives
+                steps = (Step(("part", "", key_of(base), 1), node.place, node, moving(node)), *steps)
         elif node.op not in RANDOM and node.op not in CREATES:
             behind = [n for item in node.inputs for n in parts(item) if not statistic(n) and n.op != "param"]
         behind = [n for n in behind if n.op not in ("unknown",)]
@@ -140,6 +143,8 @@ def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
     if isinstance(index, Node) and index.op == "getitem" and depth < 4 and isinstance(index.inputs[0], Node):
         base, inner = index.inputs[0], index.inputs[1]
         return (*_selected(base, node, depth + 1), *_selected(inner, index, depth + 1))
+    if isinstance(index, Node) and index.op == "element" and index.inputs and isinstance(index.inputs[0], Node):
+        return _selected(index.inputs[0], node, depth + 1)  # one after the other, all of them
     if isinstance(index, Node) and index.op in _MASKS:
         return (Step(("mask", key_of(index)), node.place, index, moving(index)),)
     if isinstance(index, Node) and index.op in ("tolist", "tensor", "from_numpy", "as_tensor", "list", "long", "array"):
