@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
 
 from trainwreck.core.evidence import Evidence, Where
@@ -17,6 +17,9 @@ SATURATED = 0.7
 """Share of outputs within 2% of the ends of a range that a sane start never reaches (it starts near 0)."""
 ALIKE = 0.03
 """Share of their first spread over samples below which rows have become one."""
+SAME = 0.02
+"""Share of the largest output below which a spread over samples is none: the variance that an encoder gives out falls
+to a few hundredths of its first value as well, and still differs from sample to sample by a tenth of its size."""
 EXACT = 1e-6
 """Difference from log 2 that rounding to single precision explains."""
 
@@ -31,7 +34,7 @@ def find(view: View) -> Iterator[Evidence]:
             text = f"{share:.0%} of the outputs of {_module(name)} lie at the ends of its range in the first steps"
             yield seen("live-units-saturated", text, _where(series, _module(name)), share)
             break
-    alike = [n for n, s in columns.items() if n.endswith(".spread") and _falls(s)]
+    alike = [n for n, s in columns.items() if n.endswith(".spread") and _falls(s) and _small(columns, n)]
     if alike:
         name, series = alike[0], columns[alike[0]]
         text = (
@@ -47,6 +50,13 @@ def _falls(series: Series) -> bool:
         return False
     first, late = median(series.values[:EARLY]), median(series.values[-3:])
     return first > 1e-3 and late < ALIKE * first
+
+
+def _small(columns: Mapping[str, Series], name: str) -> bool:
+    """True where the samples differ by next to nothing beside the size of the outputs (or the size isn't known)."""
+    ends = [columns[f"{_module(name)}.{end}"] for end in ("min", "max") if f"{_module(name)}.{end}" in columns]
+    size = max((abs(v) for s in ends for v in s.values[-3:]), default=0.0)
+    return not size or median(columns[name].values[-3:]) < SAME * size
 
 
 def _log_two(view: View) -> Iterator[Evidence]:

@@ -33,7 +33,7 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
     Not meant: weights that were loaded (a probe on a frozen trunk), that the program updates itself, or whose
     gradient it reads; leaves that are made anew in a loop (adversarial inputs)."""
     stepping = [e for e in steps(run)]
-    if not stepping or not lives(run).sure or any(not _all_known(run, e) for e in stepping):
+    if not settled(run):
         return
     ever = ids(p for e in stepping for p in held(e))
     idle = [o for o in run.objects if is_optimizer(o) and all(e.subject is not o for e in stepping)]
@@ -53,6 +53,12 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
             told |= ids(missing)
             yield _left_out(run, event, missing, [s for s in after if isinstance(s.subject, Obj)])
     yield from _thawed(run, stepping)
+
+
+def settled(run: Rehearsing) -> bool:
+    """True where all is known of what the optimizers hold and of what the backwards reach: ``left_out`` decides."""
+    stepping = [e for e in steps(run)]
+    return bool(stepping) and lives(run).sure and all(_all_known(run, e) for e in stepping)
 
 
 def _left_out(run: Rehearsing, event: Event, missing: list[Node], after: list[Event]) -> Answer:

@@ -19,8 +19,9 @@ from trainwreck.code.order import OPTIMIZERS, position, under_no_grad
 from trainwreck.code.params import KEEPERS, has_parameters, held, speaks_of_freezing
 from trainwreck.code.phases import events
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.optimizing import left_out
+from trainwreck.code.rehearsal.questions.optimizing import left_out, settled
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -120,6 +121,19 @@ def main(batches, sizes):
 GOOD = (
     """
 import torch
+import torch.nn.functional as F
+from torch import nn
+a, b = nn.Linear(8, 4), nn.Linear(8, 16)
+both = nn.ModuleList([a, b])
+opt = torch.optim.Adam(both.parameters(), 1e-3)
+for x, y, z in loader:
+    loss = F.cross_entropy(a(x), y) + F.mse_loss(b(x), z)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+    """
+import torch
 from torch import nn
 def main(model):
     model.fc = nn.Linear(64, 10)
@@ -168,7 +182,9 @@ def find(project: Project) -> Iterator[Evidence]:
 def _seen(project: Project) -> Iterator[Evidence]:
     yield from _replaced(project)
     yield from _added(project)
-    yield from _left_out(project)
+    runs = rehearsals(project)
+    if not runs or not all(settled(run) for run in runs):
+        yield from _left_out(project)  # by names, where the rehearsal can't decide
 
 
 def _added(project: Project) -> Iterator[Evidence]:

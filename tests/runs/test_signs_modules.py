@@ -1,0 +1,28 @@
+"""Signs over the outputs of modules."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.runs.curves import signs_of
+
+
+def outputs(spread: np.ndarray, size: float) -> dict[str, np.ndarray]:
+    flat = np.full(len(spread), size)
+    return {"modules/net.proj.spread": spread, "modules/net.proj.max": flat, "modules/net.proj.min": -flat / 2}
+
+
+def test_rows_that_become_one_are_seen() -> None:
+    collapse = np.geomspace(0.9, 0.002, 30)
+    assert "live-rows-alike" in signs_of(outputs(collapse, 0.8))
+
+
+def test_a_spread_that_settles_beside_outputs_of_its_size_is_no_collapse() -> None:
+    settling = np.concatenate([np.geomspace(22.8, 0.4, 15), np.full(15, 0.35)])
+    assert "live-rows-alike" not in signs_of(outputs(settling, 4.0))
+
+
+def test_a_range_that_is_full_from_the_start_is_seen_and_one_that_fills_later_is_not() -> None:
+    full = np.full(20, 0.9)
+    later = np.concatenate([np.linspace(0.0, 0.3, 10), np.full(10, 0.9)])
+    assert "live-units-saturated" in signs_of({"modules/net.act.saturated": full})
+    assert "live-units-saturated" not in signs_of({"modules/net.act.saturated": later})
