@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal.domain import Node, Place
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, Step
+from trainwreck.code.rehearsal.questions.places import asked
 from trainwreck.code.rehearsal.questions.splits import keys, sides
 
 JOINS = frozenset(["cat", "concatenate", "concat", "vstack", "append", "extend"])
@@ -56,12 +57,12 @@ def _copied(held: Path, train: Path) -> Place | None:
         if first is not None and node.place is first:
             return None
         if node.op in REPEATS and node.inputs and _many(node):
-            return _asked(node)
+            return asked(node)
         if node.op in JOINS and node.inputs:
             pieces = list(parts(node.inputs[0]))
             sources = [{id(n) for n in list(ancestors(p))[:60]} for p in pieces]
             if len(pieces) > 1 and any(id(pieces[0]) in source for source in sources[1:]):
-                return _asked(node)
+                return asked(node)
     return None
 
 
@@ -71,8 +72,3 @@ def _many(node: Node) -> bool:
     return axis == 0 and not all(
         n.op in ("arange", "tensor", "array", "unknown") for n in ancestors(node) if n is not node
     )
-
-
-def _asked(node: Node) -> Place | None:
-    """Where the program asks for the copies: the outermost call below its entry that makes them."""
-    return node.stack[-1] if node.stack else node.place

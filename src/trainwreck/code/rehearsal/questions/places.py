@@ -29,6 +29,11 @@ def literal(run: Rehearsing, value: Value, words: Sequence[str], fallback: Place
     return places[0] if len(places) == 1 else fallback
 
 
+def asked(node: Node) -> Place | None:
+    """Where the program asks for a value: the innermost call that led to it, else its own place."""
+    return node.stack[-1] if node.stack else node.place
+
+
 def once(run: Rehearsing, value: float) -> Place | None:
     """Where a number is written that stands in the program a single time; None for numbers that many things have."""
     if value in (0, 1, -1, 2, 0.5, 10):

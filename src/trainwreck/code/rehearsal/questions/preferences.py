@@ -12,6 +12,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, is_module
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.places import asked
 from trainwreck.code.rehearsal.questions.policy import log_probability
 from trainwreck.code.rehearsal.questions.roles import backwards
 from trainwreck.code.rehearsal.questions.terms import Term, number_at, number_of, parameters_behind, terms
@@ -68,7 +69,7 @@ def own_reference(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if not _at_each_step(term.node, margin.event):
                 continue
-            place = _alias(run, mine) or _call(run, term.node, mine)
+            place = _alias(run, mine) or asked(term.node)
             if place is not None:
                 text = "the reference is the policy itself: the difference between them stays zero"
                 yield Answer(place, text, (margin.node.place,) if margin.node.place is not None else ())
@@ -94,7 +95,7 @@ def _learning(run: Rehearsing, margin: Margin, live: list[Term], trained: set[in
         apart = [o for o, other in behind if not mine.keys() & other.keys()]
         if not apart or not mine.keys() & trained or len(behind) < 4:
             continue
-        place = _call(run, term.node, mine)
+        place = asked(term.node)
         words = ast.unparse(place[0]) if place is not None and isinstance(place[0], ast.expr) else ""
         if place is not None and REFERENCE.search(words):
             yield Answer(place, "the reference is trained along with the policy", ())
@@ -147,11 +148,6 @@ def _given_twice(run: Rehearsing, params: dict[int, Node]) -> Place | None:
         if len(mine) > 1 and any(a is b for n, a in enumerate(mine) for b in mine[n + 1 :]) and obj.place is not None:
             return obj.place
     return None
-
-
-def _call(run: Rehearsing, node: Node, params: dict[int, Node]) -> Place | None:
-    """Where the network is run for this value, seen from the loss."""
-    return node.stack[-1] if node.stack else node.place
 
 
 def without_weight(run: Rehearsing) -> Iterator[Answer]:

@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal.domain import Event, Items, Node, Turn, Value
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, trained, users
+from trainwreck.code.rehearsal.reshaping import flat_number
 
 COLLECTS = frozenset(["append", "extend", "add", "appendleft", "insert", "put"])
 
@@ -29,15 +30,11 @@ def retained(run: Rehearsing) -> Iterator[Answer]:
             continue
         kept = [n for a in event.args for n in parts(a) if n.grad and n.op not in ("param", "batch")]
         loop = event.turns[-1]
-        lost = [n for n in kept if id(n) in losses or _scalar(n)]
+        lost = [n for n in kept if id(n) in losses or flat_number(n)]
         if lost and _steps(run, loop) and not _used_later(run, lost, used, loop):
             yield Answer(
                 event.place, "the list keeps the graph of every step: nothing is cut off before it is collected"
             )
-
-
-def _scalar(node: Node) -> bool:
-    return not node.shape.open and not node.shape.dims
 
 
 def _added_up(run: Rehearsing, node: Node) -> Turn | None:
@@ -52,7 +49,7 @@ def _added_up(run: Rehearsing, node: Node) -> Turn | None:
                 before = next((t for t in one.turns if t.node is turn.node), None)
                 if before is None or before.index >= turn.index:
                     continue
-                if (one.op == node.op and one.place == node.place) or (_scalar(one) and _goes_on(run, node)):
+                if (one.op == node.op and one.place == node.place) or (flat_number(one) and _goes_on(run, node)):
                     return turn
     return None
 
