@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -138,5 +137,3 @@ WAYS: Mapping[str, Sequence[Way]] = {
     "live-module-never-called": (_module,),
     "origin-data": (_sample,),
 }
-
-IDENTIFIER = re.compile(r"[A-Za-z_]\w*")

@@ -51,10 +51,6 @@ def ancestors(value: Value, through: Callable[[Node], bool] | None = None) -> It
                         queue.append(inner)
 
 
-def comes_from(value: Value, origin: Node) -> bool:
-    return any(node is origin for node in ancestors(value))
-
-
 def graph(loss: Value) -> Iterator[Node]:
     """The values that a backward from ``loss`` goes through: those that hang in the graph."""
     return ancestors(loss, through=_hangs)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
@@ -38,7 +36,6 @@ OPERATIONS = {
     "batch_norm", "BatchNorm2d": "batch_norm", "BatchNorm3d": "batch_norm", "GroupNorm": "group_norm",
 }  # fmt: skip
 """Names of layers and losses as functions; others are their lower-case names."""
-NUMPY = re.compile(r"^(numpy|np|jax\.numpy|cupy)\.")
 EFFECTS = frozenset(
     ["backward", "step", "update", "save", "load", "fit", "train", "prepare", "log", "write", "add_scalar"]
 )

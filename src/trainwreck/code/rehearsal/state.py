@@ -278,7 +278,3 @@ def hangs(value: Value) -> bool:
 
 def line_of(place: Place | None) -> int:
     return int(getattr(place[0], "lineno", 0)) if place is not None else 0
-
-
-def is_node(value: object) -> bool:
-    return isinstance(value, ast.AST)

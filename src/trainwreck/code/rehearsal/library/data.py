@@ -18,7 +18,6 @@ from trainwreck.code.rehearsal.library import function
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 
 LOADERS = ("DataLoader", "StatefulDataLoader", "MultiEpochsDataLoader")
-DATASETS = ("TensorDataset", "Subset", "ConcatDataset", "StackDataset")
 
 
 @function("torch.utils.data.random_split")

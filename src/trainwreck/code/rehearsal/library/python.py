@@ -17,7 +17,6 @@ from trainwreck.code.rehearsal.domain import (
     Obj,
     Table,
     Value,
-    candidates,
     is_module,
 )
 from trainwreck.code.rehearsal.library import function
@@ -387,9 +386,6 @@ def _from_command_line(run: Rehearsing, asked: Asked) -> Value:
 
 @function("sys.exit", "builtins.exit", "builtins.quit", "os._exit")
 def _exit(run: Rehearsing, asked: Asked) -> Value:
-    for value in asked.args:
-        for _ in candidates(value):
-            pass
     return None
 
 

@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, key_of, paths, statistic
+from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, paths, statistic, trained
 
 SCALES = frozenset(["div", "sub", "mul", "add", "log", "log1p", "log2", "log10", "sqrt", "normalize", "standardize"])
 """Operations with which inputs are brought to a scale."""
@@ -198,8 +198,6 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
     """Labels that stand in blocks of one class, and batches that are taken from them in order."""
     if any(event.name == "shuffle" for event in run.tape):
         return
-    from trainwreck.code.rehearsal.questions.paths import trained
-
     told: set[int] = set()
     for event, node in trained(run):
         for path in paths(node):
@@ -300,4 +298,4 @@ def _names_other(place: Place) -> bool:
     return any(HELD.search(word) and not TEST.search(word) and word not in ("eval",) for word in words)
 
 
-__all__ = ["chosen_on_test", "distorted", "key_of", "scaled_apart", "sorted_batches"]
+__all__ = ["chosen_on_test", "distorted", "scaled_apart", "sorted_batches"]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Value, candidates
-from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, parts
+from trainwreck.code.rehearsal.graph import OPAQUE, ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 
 
@@ -232,7 +232,3 @@ def modules_under(value: Value, depth: int = 0) -> Iterator[Obj]:
 
 def ids(values: Iterable[Value]) -> set[int]:
     return {id(v) for v in values}
-
-
-def all_parts(value: Value) -> list[Node]:
-    return list(parts(value))

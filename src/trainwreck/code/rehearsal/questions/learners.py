@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Value, is_module
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Value
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 
@@ -69,14 +69,3 @@ def shown(run: Rehearsing, value: Node) -> Place | None:
     """Where a reader sees ``value`` go into a network."""
     found = entry(run, value)
     return found.place if found is not None and found.place is not None else value.place
-
-
-def module_of(run: Rehearsing, params: set[int]) -> Obj | None:
-    """The smallest module that holds all these parameters."""
-    best: tuple[int, Obj] | None = None
-    for obj in run.objects:
-        if is_module(obj):
-            mine = {id(p) for p in run.parameters(obj)[0]}
-            if mine and params <= mine and (best is None or len(mine) < best[0]):
-                best = (len(mine), obj)
-    return best[1] if best is not None else None

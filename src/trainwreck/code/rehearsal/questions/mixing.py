@@ -11,8 +11,6 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import core
 from trainwreck.code.rehearsal.questions.terms import REDUCED, Term, losses_of
 
-SUPERVISED = REDUCED | frozenset(["pow", "square"])
-
 
 def unmixed_labels(run: Rehearsing) -> Iterator[Answer]:
     """Inputs are mixed with others of the batch, and the labels are not, or with the shares turned round."""

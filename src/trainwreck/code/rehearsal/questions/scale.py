@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Table, Value, is_module
-from trainwreck.code.rehearsal.graph import graph, parts
+from trainwreck.code.rehearsal.graph import graph
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import statistic
 
@@ -193,7 +193,7 @@ def large_inputs(run: Rehearsing) -> Iterator[Answer]:
             known = size(given, memo)
             if known is None or known.rms < LARGE or node.place is None:
                 continue
-            place = _made_at(given, memo) or node.place
+            place = _made_at(given) or node.place
             text = f"the network's inputs are about {known.rms:.0f} in size here, and nothing scales them"
             yield Answer(place, text, (node.place,))
 
@@ -218,7 +218,7 @@ def large_targets(run: Rehearsing) -> Iterator[Answer]:
                 known = size(target, memo)
                 if known is None or known.rms < LARGE or node.place is None:
                     continue
-                place = _made_at(target, memo) or node.place
+                place = _made_at(target) or node.place
                 text = f"the target is about {known.rms:.0f} in size here, and the network starts near 0"
                 yield Answer(place, text, (node.place,))
 
@@ -238,7 +238,7 @@ def _squared(node: Node, loss: Value) -> bool:
     return any(u.op in ("pow", "square", "abs") or (u.op == "mul" and u.inputs.count(node) > 1) for u in users)
 
 
-def _made_at(value: Node, memo: dict[int, Size | None]) -> Place | None:
+def _made_at(value: Node) -> Place | None:
     """The last place on the way at which the numbers could have been scaled: where the batch's array is taken."""
     at = value
     for _ in range(MAX_DEPTH):
@@ -249,4 +249,4 @@ def _made_at(value: Node, memo: dict[int, Size | None]) -> Place | None:
     return at.place
 
 
-__all__ = ["Size", "large_inputs", "large_targets", "parts", "size"]
+__all__ = ["Size", "large_inputs", "large_targets", "size"]

@@ -13,7 +13,6 @@ from trainwreck.code.rehearsal.questions.paths import (
     REDUCTIONS,
     Path,
     evaluated,
-    key_of,
     paths,
     trained,
 )
@@ -199,4 +198,4 @@ def _names(run: Rehearsing, place: Place) -> str:
     return " ".join(words).lower()
 
 
-__all__ = ["held_out_in_training", "key_of", "sides", "statistics_of_everything"]
+__all__ = ["held_out_in_training", "sides", "statistics_of_everything"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from trainwreck.code.bounds import origin
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Value, candidates
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions.places import once
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, core
@@ -310,16 +310,3 @@ def reconstructions(found: list[Term], kl: list[Divergence]) -> list[Term]:
         if to_data or term.node.op in LIKELIHOODS or (term.node.op == "log_prob" and term.sign < 0):
             out.append(term)
     return [t for t in out if all(t is not d.term for d in kl)]
-
-
-def owner_objects(run: Rehearsing, params: dict[int, Node]) -> list[Obj]:
-    """The modules that hold all of these parameters, smallest first."""
-    from trainwreck.code.rehearsal.domain import is_module
-
-    found = []
-    for obj in run.objects:
-        if is_module(obj):
-            held = {id(p) for p in run.parameters(obj)[0]}
-            if held and params.keys() <= held:
-                found.append((len(held), obj))
-    return [obj for _, obj in sorted(found, key=lambda pair: pair[0])]

@@ -19,7 +19,6 @@ MOVES = frozenset(
 )
 """What leaves each token at its position."""
 RECURRENT = frozenset(["lstm", "gru", "rnn"])
-TRIANGLES = frozenset(["tril", "triu", "generate_square_subsequent_mask"])
 STACKS = frozenset(["transformerencoder", "transformerencoderlayer", "transformerdecoder", "transformerdecoderlayer"])
 
 
