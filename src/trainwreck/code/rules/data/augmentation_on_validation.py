@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, default_of, last_name, written
 from trainwreck.code.order import constructors
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.evaluation import distorted
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import FunctionNode
@@ -100,9 +100,12 @@ RANDOM = re.compile(r"rand|jitter|flip|crop|noise|rotat|augment|roll|distort|nor
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), distorted)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from _own(project)
     yield from _library(project)
-    yield from answers(__name__, project, distorted)
 
 
 def _library(project: Project) -> Iterator[Evidence]:

@@ -17,7 +17,7 @@ from trainwreck.code.calls import Call
 from trainwreck.code.facts import source, trains
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.scale import large_inputs
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -97,8 +97,7 @@ FLOATS = ("torch.float32", "torch.float", "torch.float16", "torch.bfloat16")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from _bytes(project)
-    yield from answers(__name__, project, large_inputs)
+    yield from further(__name__, project, _bytes(project), large_inputs)
 
 
 def _bytes(project: Project) -> Iterator[Evidence]:

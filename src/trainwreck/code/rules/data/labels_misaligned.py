@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
@@ -104,13 +104,16 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), misaligned)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for scope in project.scopes:
         if scope.kind == "class":
             yield from _attributes(project, scope)
         else:
             yield from _permuted(project, scope)
             yield from _shuffled(project, scope)
-    yield from answers(__name__, project, misaligned)
 
 
 def _pairs(scope: Scope) -> Iterator[tuple[str, str, Binding]]:

@@ -15,7 +15,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.flow import back
 from trainwreck.code.order import training_steps
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.evaluation import sorted_batches
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import LOADERS, is_training_loader, loaders
@@ -59,6 +59,10 @@ def main(model, opt, rng):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), sorted_batches)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for training in training_steps(project):
         loop = training.loop
@@ -75,7 +79,6 @@ def find(project: Project) -> Iterator[Evidence]:
             if source is not None:
                 told.add(id(node))
                 yield sighting(__name__, call, "the data are sorted and this loader does not shuffle", proof=[source])
-    yield from answers(__name__, project, sorted_batches)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

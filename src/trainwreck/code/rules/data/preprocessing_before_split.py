@@ -16,7 +16,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import HELD, TRAIN, bound_to, later, made, names_in
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.splits import statistics_of_everything
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -132,6 +132,10 @@ SPLITS = ("train_test_split", "cross_val_score", "cross_validate", "cross_val_pr
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), statistics_of_everything)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for split in project.calls(*SPLITS):
         if not project.called(split).startswith("sklearn"):
@@ -156,7 +160,6 @@ def find(project: Project) -> Iterator[Evidence]:
         if id(fit.node) not in told:
             told.add(id(fit.node))
             yield sighting(__name__, fit, TEXT, proof=[(part[1].module.path, part[0].lineno, written(part[0]))])
-    yield from answers(__name__, project, statistics_of_everything)
 
 
 TEXT = "this is fitted on all rows, those of the later test set included"

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import written
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.scale import large_targets
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -54,6 +54,10 @@ class Other(Dataset):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), large_targets)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for owner in dataset_classes(project):
         getter = owner.method("__getitem__")
         scaled = _scaled(owner)
@@ -69,7 +73,6 @@ def find(project: Project) -> Iterator[Evidence]:
                 if copies and name not in scaled and len(raw) == 1:
                     text = f"the inputs come from self.{copies[0]}, the target from the raw self.{name}"
                     yield sighting(__name__, (node, getter), text)
-    yield from answers(__name__, project, large_targets)
 
 
 def _scaled(owner: Scope) -> dict[str, str]:

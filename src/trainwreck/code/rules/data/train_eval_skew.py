@@ -21,7 +21,7 @@ from trainwreck.code.facts import (
     refits,
 )
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.evaluation import scaled_apart
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -58,6 +58,10 @@ SCALERS = re.compile(r"Scaler$|Imputer$|^PCA$|Transformer$|^Normalizer$|^SelectK
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), scaled_apart)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call, other in refits(project, SCALERS):
         yield sighting(__name__, call, "the statistics are taken from the test data itself", proof=[other])
     composed = [c for c in project.calls("Compose") if "torchvision" in project.called(c) and c.node.args]
@@ -70,7 +74,6 @@ def find(project: Project) -> Iterator[Evidence]:
                 text = "the training transform normalises, this one does not"
                 yield sighting(__name__, call, text, proof=[other])
                 break
-    yield from answers(__name__, project, scaled_apart)
 
 
 def _normalises(project: Project, call: Call) -> bool | None:

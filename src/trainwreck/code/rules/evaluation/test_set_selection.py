@@ -23,7 +23,7 @@ from trainwreck.code.facts import (
     names_in,
 )
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.evaluation import chosen_on_test
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -104,6 +104,10 @@ EPOCHS = re.compile(r"epoch|step|iter|batch|round")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), chosen_on_test)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from _searched(project)
     for walked in project.walked.values():
         for scope in walked.scopes:
@@ -129,7 +133,6 @@ def find(project: Project) -> Iterator[Evidence]:
                 if kept and (origin := _on_test(project, value, scope, node)) is not None:
                     text = f"{written(value)} is measured on the test data, and decides here what is kept"
                     yield sighting(__name__, (node, scope), text, proof=[origin])
-    yield from answers(__name__, project, chosen_on_test)
 
 
 def _on_test(project: Project, value: ast.expr, scope: Scope, place: ast.AST) -> tuple[str, int, str] | None:
