@@ -26,3 +26,21 @@ def test_a_range_that_is_full_from_the_start_is_seen_and_one_that_fills_later_is
     later = np.concatenate([np.linspace(0.0, 0.3, 10), np.full(10, 0.9)])
     assert "live-units-saturated" in signs_of({"modules/net.act.saturated": full})
     assert "live-units-saturated" not in signs_of({"modules/net.act.saturated": later})
+
+
+def two_terms(small: np.ndarray, large: np.ndarray) -> dict[str, np.ndarray]:
+    ones = np.ones(len(small))
+    return {
+        "objective1/weight/task": ones,
+        "objective1/weight/other": ones,
+        "term/task": small,
+        "term/other": large,
+    }
+
+
+def test_a_term_that_outweighs_another_from_the_start_is_seen() -> None:
+    assert "live-term-dominates" in signs_of(two_terms(np.full(40, 0.7), np.linspace(900, 600, 40)))
+
+
+def test_a_term_that_is_solved_by_now_was_not_drowned() -> None:
+    assert "live-term-dominates" not in signs_of(two_terms(np.geomspace(1.4, 0.002, 40), np.full(40, 0.69)))

@@ -104,7 +104,8 @@ class Evaluation(Probe):
         return "live-training-mode-in-evaluation" not in self.recorder.told
 
     def _of_trained(self, name: str) -> bool:
-        """True if the outermost model that ``name`` stands in is trained."""
+        """True if the outermost model that ``name`` stands in is trained, and in training mode as a whole: a layer that
+        alone was switched to training in a model that evaluates is meant (dropout that samples predictions)."""
         base = name.partition(".")[0]
         roots = [r for r in self.recorder.names.roots if self.recorder.names.name_of(r) == base]
-        return any(id(p) in self._held for r in roots for p in r.parameters())
+        return any(r.training and any(id(p) in self._held for p in r.parameters()) for r in roots)

@@ -162,22 +162,27 @@ def _part(columns: dict[str, Series], prefix: str) -> dict[str, Series]:
 def _terms(view: View, factors: dict[str, Series], seen_values: dict[str, Series]) -> Iterator[Evidence]:
     """Named terms of one loss: contributions (factor times value) against one another."""
     parts: dict[str, float] = {}
+    first: dict[str, float] = {}
     for name, factor in factors.items():
         series = view.run.series.get(f"term/{name}")
         if series is None or len(series) < 20:
             series = seen_values.get(name)
         if series is None or len(series) < LEAST_LOOKS or not len(factor):
             continue
-        values = [abs(v) for v in series.values[len(series) // 2 :] if math.isfinite(v)]
-        if values:
+        half, quarter = len(series) // 2, max(1, len(series) // 4)
+        values = [abs(v) for v in series.values[half:] if math.isfinite(v)]
+        early = [abs(v) for v in series.values[:quarter] if math.isfinite(v)]
+        if values and early:
             parts[name] = abs(median(factor.values)) * median(values)
+            first[name] = abs(median(factor.values)) * median(early)
         yield from _kl(name, factor, series)
     leaves = {n: v for n, v in parts.items() if not _is_sum(n, parts)}
     ordered = sorted((n for n in leaves if leaves[n] > 0), key=leaves.__getitem__)
     if len(ordered) >= 2:
         small, large = ordered[-2], ordered[-1]
         ratio = leaves[large] / leaves[small]
-        if ratio > DOMINATES and not _AUXILIARY.search(small):
+        # a term that was as large and is solved by now was not drowned
+        if min(ratio, first[large] / max(first[small], 1e-300)) > DOMINATES and not _AUXILIARY.search(small):
             text = f"{large} contributes {show(ratio)} times as much to the loss as {small}"
             facts = {"ratio": ratio, "number": median(factors[large].values), "names": [large, *FACTOR_NAMES]}
             yield seen("live-term-dominates", text, _where(factors[large], large), facts, cls="circumstantial")
