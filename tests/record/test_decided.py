@@ -56,12 +56,13 @@ model = Net()
 opt = torch.optim.Adam(model.parameters(), lr=1e-2)
 """
 ZERO_TERM = """
-plan = {"rate": 1e-2, "parts": {"fit": 1.0, "shape": {CUT}}}  # here
+plan = {"rate": 1e-2, "parts": {"fit": 1.0, "shape": 0.0}}  # here
 model = nn.Linear(8, 3)
 opt = torch.optim.Adam(model.parameters(), lr=plan["rate"])
 x, y = torch.randn(64, 8), torch.randint(0, 3, (64,))
 for step in range(30):
     out = model(x)
+    plan["parts"]["shape"] {CUT}
     terms = {"fit": F.cross_entropy(out, y), "shape": out.pow(2).mean()}
     loss = sum(plan["parts"][k] * v for k, v in terms.items())
     opt.zero_grad()
@@ -149,7 +150,7 @@ for step in range(12):
 CASES = {
     "live-result-cut-off": (DETACHED + LOOP, "z.detach()", "z + 0.0"),
     "live-ran-without-graph": (WITHOUT_GRAPH + LOOP, "torch.no_grad()", "torch.enable_grad()"),
-    "live-loss-term-weight-zero": (ZERO_TERM, "0.0", "0.1"),
+    "live-loss-term-weight-zero": (ZERO_TERM, "*= 2.0", "= 0.01 * max(0, step - 5)"),
     "live-decay-shrinks-weights": (DECAY + LOOP, "30.5", "0.01"),
     "live-loss-broadcast": (BROADCAST, "", "[:, None]"),
     "live-state-under-other-names": (STATE + LOOP, "old", NAMES_KEPT),

@@ -44,3 +44,11 @@ def test_a_term_that_outweighs_another_from_the_start_is_seen() -> None:
 
 def test_a_term_that_is_solved_by_now_was_not_drowned() -> None:
     assert "live-term-dominates" not in signs_of(two_terms(np.geomspace(1.4, 0.002, 40), np.full(40, 0.69)))
+
+
+def test_the_loss_of_a_policy_gradient_is_no_measure_of_progress() -> None:
+    rising = {"loss": np.concatenate([np.linspace(8, 4, 60), np.linspace(4, 16, 60)])}
+    alone = signs_of(rising)
+    assert alone & {"loss-rises", "loss-diverges", "loss-above-start"}
+    told = signs_of({**rising, "policy/products": np.ones(120)})
+    assert not told & {"loss-rises", "loss-diverges", "loss-above-start"}

@@ -28,6 +28,12 @@ NEAR = 200
 LINEAR = ("AddmmBackward0", "MmBackward0", "LinearBackward0", "BmmBackward0", "ConvolutionBackward0", "ReluBackward0")
 
 
+ZERO_LOOKS = 40
+"""Samples (one in 20 steps) in which a factor is zero before it is told while the run goes on: a warm-up of 800 steps
+is long."""
+LEAST_ZERO_LOOKS = 3
+
+
 class Objective(Probe):
     """Events for what is wrong in the loss itself; a table ``objective`` of how predictions and targets agree."""
 
@@ -39,6 +45,8 @@ class Objective(Probe):
         self.saved = graph.SavedTensors()
         self._label_counts: dict[int, Any] = {}
         self._values: dict[Any, Any] = {}
+        self._zeros: dict[str, tuple[int, dict[str, Any]]] = {}
+        self._counting: set[str] = set()
         """Values of the terms of the loss that is looked at, by their nodes."""
         self._names: dict[Any, str] = {}
 
@@ -109,7 +117,7 @@ class Objective(Probe):
     def _factors(
         self, factors: list[tuple[Any, float]], names: dict[Any, str], moment: Backward, row: dict[str, Any]
     ) -> None:
-        """The factor of each named term in the loss; a factor of exactly zero is told."""
+        """The factor of each named term in the loss; one that is never anything but zero is told."""
         seen: set[str] = set()
         for node, weight in factors:
             name = names.get(node)
@@ -119,25 +127,36 @@ class Objective(Probe):
                 row[f"value/{name}"] = self._values.get(node)
             if weight == 0.0 and graph.kind(node) not in ("MulBackward0", "DivBackward0"):
                 label = name or graph.kind(node).removesuffix("Backward0")
-                self._zero_term(label, name, node, moment)
+                self._zero_term(label, name, moment)
+            elif weight is not None and weight != 0.0 and name is not None:
+                self._counting.add(name)
 
-    def _zero_term(self, label: str, name: str | None, node: Any, moment: Backward) -> None:
-        """A term that counts nothing: told with the names beside which its factor may be written."""
-        if "live-loss-term-weight-zero" in self.recorder.told:
+    def _zero_term(self, label: str, name: str | None, moment: Backward) -> None:
+        """Note a term that counts nothing now, with the names beside which its factor may be written. A weight that is
+        raised from zero during the run is a schedule: it is told late, or at the end."""
+        if label in self._zeros:
+            looks, facts = self._zeros[label]
+        else:
+            place = callers.place(moment.frame)
+            line = callers.assigned(moment.frame, name) if moment.frame is not None and name is not None else None
+            looks, facts = 0, {"path": place[0], "line": line or place[1]} if place is not None else {}
+            facts |= {"module": name, "step": moment.step, "names": [*([name] if name else []), *FACTOR_NAMES]}
+        self._zeros[label] = looks + 1, facts
+        if looks + 1 >= ZERO_LOOKS:
+            self._tell_zero(label, facts)
+
+    def _tell_zero(self, label: str, facts: dict[str, Any]) -> None:
+        if "live-loss-term-weight-zero" in self.recorder.told or label in self._counting:
             return
-        place = callers.place(moment.frame)
-        line = callers.assigned(moment.frame, name) if moment.frame is not None and name is not None else None
-        facts: dict[str, Any] = {"path": place[0], "line": line or place[1]} if place is not None else {}
-        names = [name] if name is not None else []
-        self.tell(
-            "live-loss-term-weight-zero",
-            f"the term {label} has the factor 0 in the loss",
-            name,
-            step=moment.step,
-            number=0.0,
-            names=[*names, *FACTOR_NAMES],
-            **facts,
-        )
+        rest = {key: value for key, value in facts.items() if key != "module"}
+        text = f"the term {label} has the factor 0 in the loss"
+        self.tell("live-loss-term-weight-zero", text, facts["module"], number=0.0, **rest)
+
+    def close(self) -> None:
+        """Tell of terms that counted nothing until the end."""
+        for label, (looks, facts) in self._zeros.items():
+            if looks >= LEAST_ZERO_LOOKS:
+                self._tell_zero(label, facts)
 
     # loss functions
 

@@ -55,6 +55,9 @@ class Policy(Probe):
         self._nothing = 0 if found or error is not None else self._nothing + 1
         own = error if error is not None else self._last_error
         self._last_error = error if error is not None and not found else self._last_error
+        if found and not self._ascents:
+            # such a loss is no measure of progress: a reader of the recording has to know
+            self.recorder.row("policy", {"step": moment.step, "products": float(len(found))})
         for node, advantage, sign in found[:1]:
             self._judge(node, advantage, sign, own, moment)
 

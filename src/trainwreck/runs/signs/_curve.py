@@ -270,7 +270,7 @@ class View:
     @cached_property
     def is_rl(self) -> bool:
         """Rewards, a policy or a critic: the loss of such a run is no measure of progress."""
-        return any(s.role in _RL_ROLES for s in self.run.series.values())
+        return "policy/products" in self.run.series or any(s.role in _RL_ROLES for s in self.run.series.values())
 
     @cached_property
     def is_preference(self) -> bool:

@@ -21,6 +21,8 @@ from trainwreck.runs.signs._curve import View, seen, show
 FAMILY = "live"
 LEAST_LOOKS = 8
 """Sampled steps without which nothing is said: five of them are the first five steps."""
+LEAST_STEPS = 200
+"""Steps after which a network that moves should have learned something; many good runs start with a plateau."""
 LATE = 0.5
 """Share of the looks, from the end, over which a final state is judged."""
 NO_BETTER = 0.97
@@ -95,7 +97,14 @@ def _classification(view: View, columns: dict[str, Series]) -> Iterator[Evidence
         yield seen("live-loss-at-label-entropy", text, where, median(loss), cls="circumstantial")
         ratios = view.run.series.get("update_ratio")
         sharp = spread is not None and len(spread) > 0 and median(spread) > SHARP
-        if ratios is not None and len(ratios) >= LEAST_LOOKS and MOVES[0] < median(ratios.values) < MOVES[1] and sharp:
+        long = columns["loss"].steps[-1] >= LEAST_STEPS
+        if (
+            long
+            and ratios is not None
+            and len(ratios) >= LEAST_LOOKS
+            and MOVES[0] < median(ratios.values) < MOVES[1]
+            and sharp
+        ):
             text += f"; each step moves the weights by {show(median(ratios.values))} of their size"
             sign = "live-learns-nothing-though-it-moves"
             yield seen(sign, text, where, median(ratios.values), cls="circumstantial")
