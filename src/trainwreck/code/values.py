@@ -16,6 +16,9 @@ from trainwreck.code.tables import entries
 
 MAX_VALUES = 24
 MAX_DEPTH = 10
+MAX_LOOKS = 400
+"""Values met on all ways to one name, the same again included; more is a function with hundreds of callers of callers,
+and nothing is said of it."""
 MAX_SIZE = 1 << 64
 
 Proof = tuple[tuple[str, int, str], ...]
@@ -46,10 +49,19 @@ class Known:
 
 def values(project: Project, node: ast.expr | None, scope: Scope) -> list[Known]:
     """Every value found for ``node``. An empty list means unknown; the list need not be complete."""
-    found: list[Known] = []
     if node is None:
-        return found
-    for known in _values(project, node, scope, 0):
+        return []
+    memo: dict[tuple[ast.expr, Scope], list[Known]] = project.memo.setdefault("values", {})
+    if (node, scope) not in memo:
+        memo[node, scope] = _all(project, node, scope)
+    return list(memo[node, scope])
+
+
+def _all(project: Project, node: ast.expr, scope: Scope) -> list[Known]:
+    found: list[Known] = []
+    for looks, known in enumerate(_values(project, node, scope, 0)):
+        if looks >= MAX_LOOKS:
+            return []
         if not any(type(k.value) is type(known.value) and k.value == known.value for k in found):
             found.append(known)
         if len(found) >= MAX_VALUES:

@@ -181,14 +181,16 @@ def _out_of_range(project: Project) -> Iterator[Evidence]:
 
 def _turned(project: Project) -> Iterator[Evidence]:
     """Similarities scaled by a learned or computed number (``exp`` of a parameter) the wrong way round."""
-    if not re.search(r"normalize\(|cosine_similarity|\.norm\(", source(project)):
+    text = source(project)
+    if not re.search(r"normalize\(|cosine_similarity|\.norm\(", text):
         return
+    if not re.search(r"cross_entropy|CrossEntropyLoss|log_softmax|logsumexp", text):
+        return
+    pairs = {path for path, m in project.program.modules.items() if re.search(r"arange|eye\(|diag", m.text)}
     for scope in project.scopes:
-        if not re.search(r"cross_entropy|CrossEntropyLoss|log_softmax|logsumexp", source(project)) or re.search(
-            r"(?<!log_)softmax\(", text_of(project, scope) if scope.kind == "function" else ""
-        ):
+        if scope.module.path not in pairs:
             continue
-        if not re.search(r"arange|eye\(|diag", scope.module.text):
+        if scope.kind == "function" and re.search(r"(?<!log_)softmax\(", text_of(project, scope)):
             continue
         for node, product, factor, divides in _scalings(project, scope):
             text = written(factor)
