@@ -96,6 +96,8 @@ class State:
         self.nodes: list[Node] = []
         """Every tensor or number that was computed, in order."""
         self.objects: list[Obj] = []
+        self.switched: dict[int, tuple[Obj, bool | None]] = {}
+        """Modules whose mode was ever set, with the mode before."""
         self.steps = 0
         self.serial = 0
         self.maybe = 0
@@ -212,14 +214,26 @@ class State:
         self.objects.append(made)
         return made
 
+    def switch(self, module: Obj, mode: bool | None) -> None:
+        """Put a module into training or evaluation."""
+        self.switched.setdefault(id(module), (module, module.training))
+        module.training = mode
+
     def training_modes(self) -> dict[int, bool | None]:
-        """The mode of each object (by ``id``) as it stands."""
-        return {id(o): o.training for o in self.objects}
+        """The mode of each module that was ever switched (by ``id``), as it stands."""
+        return {key: module.training for key, (module, _) in self.switched.items()}
 
     def set_training_modes(self, modes: dict[int, bool | None]) -> None:
-        for obj in self.objects:
-            if id(obj) in modes:
-                obj.training = modes[id(obj)]
+        """As it stood when ``modes`` was taken; what was switched since goes back to where it began."""
+        for key, (module, first) in self.switched.items():
+            module.training = modes.get(key, first)
+
+    def join_training_modes(self, after: Sequence[dict[int, bool | None]]) -> None:
+        """As branches left them: unknown where they differ."""
+        for key, (module, first) in self.switched.items():
+            left = [modes.get(key, first) for modes in after]
+            if left:
+                module.training = left[0] if all(mode is left[0] for mode in left) else None
 
     @contextmanager
     def perhaps(self) -> Iterator[None]:

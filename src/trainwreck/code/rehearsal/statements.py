@@ -125,9 +125,7 @@ class Statements(Storing):
                 ends.append((frame.names, signal))
                 if signal is None or signal == "continue":
                     after.append(self.training_modes())
-        self.set_training_modes(
-            {k: v if all(a.get(k, v) is v for a in after) else None for a in after for k, v in a.items()}
-        )
+        self.join_training_modes(after)
         going = [names for names, signal in ends if signal is None]
         self.left = place if any(signal == "continue" for _, signal in ends) else None
         if not going:

@@ -52,7 +52,7 @@ def _mode(run: Rehearsing, asked: Asked) -> Value:
     if asked.name == "train" and isinstance(wanted, Node) and wanted.op == "attribute" and wanted.name == "training":
         mode = True  # given back as it was
     for _, module in run.submodules(asked.receiver, deep=True):
-        module.training = mode
+        run.switch(module, mode)
     run.event(asked.name, asked.receiver, (mode,), {}, asked.place)
     return asked.receiver
 
