@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainwreck.code.calls import last_name
+from trainwreck.code.calls import Call, last_name
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import ELEMENT, Binding, Path, Scope
 
@@ -338,13 +338,21 @@ def _library(project: Project, node: ast.Call, scope: Scope, path: Path) -> Iter
 
 def option_defaults(project: Project, node: ast.Attribute, scope: Scope) -> Iterator[tuple[ast.expr, Scope]]:
     """Defaults of a command-line option that ``args.x`` stands for (argparse, click-like declarations)."""
-    wanted = node.attr
-    for call in project.calls("add_argument"):
-        names = [a.value for a in call.node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        destination = call.argument("dest")
-        dest = destination.value if isinstance(destination, ast.Constant) else None
-        plain = [n.lstrip("-").replace("-", "_") for n in names]
-        if dest == wanted or (dest is None and wanted in plain):
+    if "option defaults" not in project.memo:
+        table: dict[str, list[tuple[ast.expr, Scope]]] = {}
+        for call in project.calls("add_argument"):
             default = call.argument("default")
             if default is not None:
-                yield default, call.scope
+                for name in _destinations(call):
+                    table.setdefault(name, []).append((default, call.scope))
+        project.memo["option defaults"] = table
+    yield from project.memo["option defaults"].get(node.attr, ())
+
+
+def _destinations(call: Call) -> list[str]:
+    """The names under which an option may be read."""
+    destination = call.argument("dest")
+    if isinstance(destination, ast.Constant) and destination.value is not None:
+        return [str(destination.value)]
+    names = [a.value for a in call.node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    return list(dict.fromkeys(n.lstrip("-").replace("-", "_") for n in names))

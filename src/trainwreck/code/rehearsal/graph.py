@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from trainwreck.code.rehearsal.domain import Items, Node, Table, Value
 
@@ -49,6 +50,11 @@ def ancestors(value: Value, through: Callable[[Node], bool] | None = None) -> It
                     if id(inner) not in seen:
                         seen.add(id(inner))
                         queue.append(inner)
+
+
+def near(value: Value, count: int) -> list[Node]:
+    """The ``count`` values nearest to ``value`` among it and what it was computed from."""
+    return list(islice(ancestors(value), count))
 
 
 def graph(loss: Value) -> Iterator[Node]:

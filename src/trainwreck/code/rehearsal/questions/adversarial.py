@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
-from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, parts
+from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import lives, steps
 from trainwreck.code.rehearsal.questions.learners import Learners, learners, shown
@@ -149,7 +149,7 @@ LEAVES = OPAQUE | {"numpy", "tolist", "step"}
 
 def _elsewhere(value: Node) -> bool:
     """True where the value comes out of something that is not followed (an environment that was acted on)."""
-    return any(n.op in LEAVES for n in list(ancestors(value))[:200])
+    return any(n.op in LEAVES for n in near(value, 200))
 
 
 # ---------------------------------------------------------------------- what each is pulled to

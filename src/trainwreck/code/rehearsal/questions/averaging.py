@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
@@ -97,7 +97,7 @@ def _shares(value: Node, own: Node) -> tuple[float, float] | None:
             return None
         if _weights(inner, own):
             new += factor
-        elif isinstance(inner, Node) and any(n is own for n in list(ancestors(inner))[:6]):
+        elif isinstance(inner, Node) and any(n is own for n in near(inner, 6)):
             kept += factor
         else:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
 
@@ -38,13 +38,13 @@ def _same_source(old: Node, new: Node) -> bool:
 
 
 def _computed(node: Node) -> bool:
-    return any(n.op == "param" for n in list(ancestors(node))[:60])
+    return any(n.op == "param" for n in near(node, 60))
 
 
 def _gave(event: Event, value: Node) -> bool:
     """True where the call was given ``value`` in one of its arguments."""
     for given in (*event.args, *event.options.values()):
-        if any(n is value or any(m is n for m in list(ancestors(value))[:8]) for n in _deep(given)):
+        if any(n is value or any(m is n for m in near(value, 8)) for n in _deep(given)):
             return True
     return False
 
@@ -112,7 +112,7 @@ def masks(run: Rehearsing) -> Iterator[Answer]:
             if node.op not in ATTENTION or node.serial < join.serial or node.options.get("is_causal") is not True:
                 continue
             keys = node.inputs[1] if len(node.inputs) > 1 else None
-            if isinstance(keys, Node) and any(n is join for n in list(ancestors(keys))[:8]) and node.place is not None:
+            if isinstance(keys, Node) and any(n is join for n in near(keys, 8)) and node.place is not None:
                 text = (
                     "is_causal aligns queries and keys at the first: with a cache new queries see the oldest keys only"
                 )
@@ -133,9 +133,7 @@ def fed_again(run: Rehearsing) -> Iterator[Answer]:
                 grown = next((n for i in grown.inputs for n in parts(i) if n.op in JOINS), None)
         if grown is not None and grown.op in JOINS and event.turns:
             items = list(parts(grown.inputs[0]))
-            if len(items) == 2 and any(
-                n.op in ("argmax", "multinomial", "sample") for n in list(ancestors(items[1]))[:8]
-            ):
+            if len(items) == 2 and any(n.op in ("argmax", "multinomial", "sample") for n in near(items[1], 8)):
                 told.add(id(event.place[0]))
                 yield Answer(event.place, "the whole sequence is fed again together with the keys of its beginning",
                              (join.place,) if join.place is not None else ())  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, Step
 from trainwreck.code.rehearsal.questions.places import asked
@@ -42,9 +42,7 @@ def _parted(train: Path, held: Path) -> bool:
 
 
 def _random(step: Step) -> bool:
-    return isinstance(step.index, Node) and any(
-        n.op in RANDOM or n.op == "split" for n in list(ancestors(step.index))[:20]
-    )
+    return isinstance(step.index, Node) and any(n.op in RANDOM or n.op == "split" for n in near(step.index, 20))
 
 
 def _copied(held: Path, train: Path) -> Place | None:
@@ -60,7 +58,7 @@ def _copied(held: Path, train: Path) -> Place | None:
             return asked(node)
         if node.op in JOINS and node.inputs:
             pieces = list(parts(node.inputs[0]))
-            sources = [{id(n) for n in list(ancestors(p))[:60]} for p in pieces]
+            sources = [{id(n) for n in near(p, 60)} for p in pieces]
             if len(pieces) > 1 and any(id(pieces[0]) in source for source in sources[1:]):
                 return asked(node)
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of, squared_error
@@ -218,7 +218,7 @@ def mixture(given: Event) -> tuple[Node, Node] | None:
 
 def _schedule(node: Node) -> bool:
     """True for a factor that comes from a table of noise levels."""
-    return any(n.op in ("sqrt", "cumprod", "linspace", "rsqrt") for n in list(ancestors(node))[:10])
+    return any(n.op in ("sqrt", "cumprod", "linspace", "rsqrt") for n in near(node, 10))
 
 
 def _multiplied(node: Node) -> list[Node]:
@@ -256,16 +256,14 @@ def _use_kind(run: Rehearsing, forward: Event) -> tuple[str, Node] | None:
                 queue.append(user)
             elif user.op == "add" and plain:
                 sides = [i for i in user.inputs if i is not node]
-                if any(
-                    isinstance(s, Node) and any(n is g for n in list(ancestors(s))[:20] for g in given) for s in sides
-                ):
+                if any(isinstance(s, Node) and any(n is g for n in near(s, 20) for g in given) for s in sides):
                     return "data", user
     return None
 
 
 def _by_root(node: Node) -> bool:
     """True for ``x / sqrt(a)`` written as a product: ``x * (1 / a).sqrt()``."""
-    return any(n.op == "rsqrt" or (n.op == "div" and number_of(n.inputs[0]) == 1.0) for n in list(ancestors(node))[:10])
+    return any(n.op == "rsqrt" or (n.op == "div" and number_of(n.inputs[0]) == 1.0) for n in near(node, 10))
 
 
 LOUDEST = 100

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value, is_module
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
@@ -34,13 +34,13 @@ def _soft_terms(run: Rehearsing) -> Iterator[tuple[Event, list[Term], Term, Node
                 continue
             one, other = sides[0], sides[-1]
             mine, his = parameters_behind(one).keys(), parameters_behind(other).keys()
-            if mine and his and not mine & his and any(n.op in SOFT for n in list(ancestors(other))[:12]):
+            if mine and his and not mine & his and any(n.op in SOFT for n in near(other, 12)):
                 yield event, found, term, one, other
 
 
 def temperature(value: Value) -> float | None:
     """What the logits behind a softmax are divided by; 1 where they are not."""
-    for node in list(ancestors(value))[:40] if isinstance(value, Node) else ():
+    for node in near(value, 40) if isinstance(value, Node) else ():
         if node.op in SOFT or node.op == "cross_entropy":
             factor, at = 1.0, node.inputs[0] if node.inputs else None
             for _ in range(10):
@@ -88,7 +88,7 @@ def temperatures(run: Rehearsing) -> Iterator[Answer]:
 
 def _hard(term: Term) -> bool:
     return term.node.op in ("cross_entropy", "nll_loss") and not any(
-        n.op in SOFT for i in term.node.inputs[1:2] if isinstance(i, Node) for n in list(ancestors(i))[:8]
+        n.op in SOFT for i in term.node.inputs[1:2] if isinstance(i, Node) for n in near(i, 8)
     )
 
 

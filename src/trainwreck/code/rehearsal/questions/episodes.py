@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
@@ -53,7 +53,7 @@ def _counts(node: Node) -> bool:
     """A comparison of a count of steps with a limit."""
     if node.op not in ("ge", "gt", "eq"):
         return False
-    counted = (n for i in node.inputs for n in list(ancestors(i))[:4])
+    counted = (n for i in node.inputs for n in near(i, 4))
     return any(n.op == "counter" for n in counted) and any(isinstance(i, int) for i in node.inputs)
 
 

@@ -10,7 +10,7 @@ from trainwreck.code.calls import written
 from trainwreck.code.facts import HELD, TEST
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, paths, statistic, trained
 
@@ -165,7 +165,7 @@ def _random_steps(path: Path, begun: int) -> list[Node]:
         operands = [n for i in rest for n in parts(i)]
         if node.op == "either" and rest and not operands:
             continue
-        if any(n.op in RANDOM for o in operands for n in list(ancestors(o))[:40]):
+        if any(n.op in RANDOM for o in operands for n in near(o, 40)):
             found.append(node)
     return found
 
@@ -232,7 +232,7 @@ def _in_blocks(node: Node) -> bool:
 
 
 def _any_order(index: Value) -> bool:
-    return isinstance(index, Node) and any(n.op in RANDOM for n in list(ancestors(index))[:30])
+    return isinstance(index, Node) and any(n.op in RANDOM for n in near(index, 30))
 
 
 def _in_order(run: Rehearsing, loader: Obj) -> bool:
@@ -258,9 +258,7 @@ def chosen_on_test(run: Rehearsing) -> Iterator[Answer]:
         if not scores or not (KEEPS.search(body) or _keeps_module(run, branch)):
             continue
         for score in scores:
-            calls = [
-                place for n in list(ancestors(score))[:400] if n.place is not None for place in (*n.stack, n.place)
-            ]
+            calls = [place for n in near(score, 400) if n.place is not None for place in (*n.stack, n.place)]
             named = [place for place in dict.fromkeys(calls) if _names_test(place)]
             if not named or any(_names_other(place) for place in dict.fromkeys(calls)):
                 continue

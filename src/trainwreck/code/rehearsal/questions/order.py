@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import ORDERS, Path, Step, meets, paths
 
@@ -77,7 +77,7 @@ def _alone(here: list[Path], there: list[Path]) -> Step | None:
 def _orders(step: Step) -> bool:
     if not isinstance(step.index, Node):
         return False
-    return any(n.op in ORDERS for n in list(ancestors(step.index))[:12])
+    return any(n.op in ORDERS for n in near(step.index, 12))
 
 
 def _whole(step: Step) -> bool:

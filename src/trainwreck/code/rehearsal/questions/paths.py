@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Value, candidates
-from trainwreck.code.rehearsal.graph import ancestors, graph, parts
+from trainwreck.code.rehearsal.graph import ancestors, graph, near, parts
 
 MAX_PATHS = 64
 MAX_LENGTH = 200
@@ -225,7 +225,7 @@ def evaluated(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
             continue
         for value in (*event.args, *event.options.values()):
             for node in parts(value):
-                if not any(n.op in ("linear", "conv2d", "conv1d", "embedding") for n in list(ancestors(node))[:60]):
+                if not any(n.op in ("linear", "conv2d", "conv1d", "embedding") for n in near(node, 60)):
                     yield event, node
 
 

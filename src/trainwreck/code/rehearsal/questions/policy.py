@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
@@ -74,7 +74,7 @@ def _surrogate(term: Term) -> Iterator[Surrogate]:
 
 
 def _is_mask(node: Node) -> bool:
-    return any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "invert") for n in list(ancestors(node))[:4])
+    return any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "invert") for n in near(node, 4))
 
 
 def log_probability(node: Node, depth: int = 0) -> tuple[Node, int] | None:
@@ -88,11 +88,7 @@ def log_probability(node: Node, depth: int = 0) -> tuple[Node, int] | None:
         return node, -1
     if node.op in ("log_softmax", "logsigmoid"):
         return node, 1
-    if (
-        node.op == "log"
-        and first is not None
-        and any(n.op in ("softmax", "sigmoid") for n in list(ancestors(first))[:8])
-    ):
+    if node.op == "log" and first is not None and any(n.op in ("softmax", "sigmoid") for n in near(first, 8)):
         return node, 1
     if node.op in ("stack", "cat") and node.inputs and first is None:
         held = list(parts(node.inputs[0]))
@@ -158,7 +154,7 @@ def _difference(node: Node, depth: int) -> tuple[int, Node | None]:
         rest, sign = (one, 1) if his == "mean" else (other, minus)
         found, where = orientation(rest, depth + 1)
         centred = _first(other if his == "mean" else one)
-        if not found and centred is not None and any(n is _first(rest) for n in list(ancestors(centred))[:6]):
+        if not found and centred is not None and any(n is _first(rest) for n in near(centred, 6)):
             found = 1
         return found * sign, (node if sign < 0 else where)
     if mine == "value" and his != "value" and node.op == "sub":
@@ -218,7 +214,7 @@ def minimised(run: Rehearsing) -> Iterator[Answer]:
     for event, found in surrogates(run):
         sign, where = orientation(found.advantage)
         if found.advantage.op in ("softmax", "sigmoid", "log_softmax") or any(
-            n.op in REDUCED for n in list(ancestors(found.advantage))[:40]
+            n.op in REDUCED for n in near(found.advantage, 40)
         ):
             continue
         if not sign and _kind(found.advantage) == "data":
@@ -243,7 +239,7 @@ def _is_cost(found: Surrogate, where: Node | None) -> bool:
     """True where the text speaks of a cost, of which less is better."""
     nodes = [n for n in (where, found.advantage) if n is not None and n.place is not None]
     words = [ast.unparse(n.place[0]) for n in nodes if n.place is not None and isinstance(n.place[0], ast.expr)]
-    names = [n.name for n in list(ancestors(found.advantage))[:80] if n.name]
+    names = [n.name for n in near(found.advantage, 80) if n.name]
     return any(COSTS.search(word) for word in (*words, *names))
 
 
@@ -281,7 +277,7 @@ def hanging_advantage(run: Rehearsing) -> Iterator[Answer]:
         mine = parameters_behind(found.logp, through_grad=True)
         if not (reached.keys() & held) or not (reached.keys() - mine.keys()):
             continue
-        differs = any(n.op in ("sub", "add") for n in list(ancestors(found.advantage))[:12])
+        differs = any(n.op in ("sub", "add") for n in near(found.advantage, 12))
         if differs and log_probability(found.advantage) is None:
             text = "the advantage is not detached here: the policy's loss trains the value network too"
             yield Answer(found.place, text, (event.place,) if event.place is not None else ())

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, is_module
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.places import asked
@@ -79,7 +79,7 @@ def own_reference(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _log_probability(node: Node) -> bool:
-    return any(n.op in ("log_softmax", "log_prob", "cross_entropy") for n in list(ancestors(node))[:40])
+    return any(n.op in ("log_softmax", "log_prob", "cross_entropy") for n in near(node, 40))
 
 
 def _at_each_step(node: Node, event: Event) -> bool:
@@ -118,7 +118,7 @@ def _follows(run: Rehearsing, margin: Margin, still: list[Term]) -> Iterator[Ans
 
 def _adapters_off(run: Rehearsing, node: Node) -> bool:
     """True where the reference is the policy without its adapters."""
-    for inner in list(ancestors(node))[:60]:
+    for inner in near(node, 60):
         for at, scope in (*inner.stack, *((inner.place,) if inner.place is not None else ())):
             for above in run.project.ancestors(at, scope):
                 if isinstance(above, ast.With) and any("adapter" in ast.unparse(i.context_expr) for i in above.items):
@@ -185,7 +185,7 @@ def swapped(run: Rehearsing) -> Iterator[Answer]:
 def _named(node: Node) -> int:
     """+1 for a value of the chosen answer by the keys and names of its data, -1 of the rejected one."""
     words: list[str] = []
-    for inner in list(ancestors(node))[:200]:
+    for inner in near(node, 200):
         if inner.op in ("item", "getitem", "batch", "element", "part", "argument"):
             words += [i for i in inner.inputs if isinstance(i, str)]
             words += [inner.name] if inner.op == "argument" else []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, unknown
@@ -143,7 +143,7 @@ def _beyond(term: Term, look: Lookup) -> Node | None:
             for value in parts(item):
                 if value.op == "param" or not any(n is look.node for n in ancestors(value)):
                     continue
-                if not any(n in at_layers for n in list(ancestors(value))[:400]):
+                if not any(n in at_layers for n in near(value, 400)):
                     return value
     return None
 

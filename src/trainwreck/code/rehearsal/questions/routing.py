@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.roles import backwards
@@ -58,7 +58,7 @@ def _routers(run: Rehearsing, used: set[int]) -> list[Node]:
     chosen: set[int] = set()
     for node in run.nodes:
         if node.op in CHOICES:
-            for inner in list(ancestors(node))[:12]:
+            for inner in near(node, 12):
                 if id(inner) in picked:
                     chosen.add(id(inner))
                 if inner.op == "linear":

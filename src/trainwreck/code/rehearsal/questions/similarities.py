@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, bounds, trained
 from trainwreck.code.rehearsal.questions.terms import number_of
@@ -75,9 +75,7 @@ def _gain(value: Value) -> float | None:
 
 def _diagonal(node: Node) -> bool:
     target = node.inputs[1] if len(node.inputs) > 1 else None
-    return isinstance(target, Node) and any(
-        n.op in ("arange", "eye", "roll", "zeros") for n in list(ancestors(target))[:12]
-    )
+    return isinstance(target, Node) and any(n.op in ("arange", "eye", "roll", "zeros") for n in near(target, 12))
 
 
 def _cosine(node: Node) -> bool:
@@ -142,7 +140,7 @@ def _zeroed(node: Node) -> Node | None:
 
 def _is_mask(node: Node) -> bool:
     return any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "not", "invert", "and", "logical_not", "eye", "compare")
-               for n in list(ancestors(node))[:10])  # fmt: skip
+               for n in near(node, 10))  # fmt: skip
 
 
 # ---------------------------------------------------------------------- soft choices

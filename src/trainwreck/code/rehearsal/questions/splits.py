@@ -26,19 +26,20 @@ class Sides:
     def __init__(self, run: Rehearsing) -> None:
         self.train: list[Path] = []
         self.held: list[tuple[Event, Path]] = []
-        self.train_nodes: dict[int, Node] = {}
-        self.held_nodes: dict[int, Node] = {}
         seen: set[int] = set()
+        taught, judged = [], []
         for _, node in trained(run):
             if id(node) not in seen:
                 seen.add(id(node))
+                taught.append(node)
                 self.train += paths(node)
-                self.train_nodes.update((id(n), n) for n in ancestors(node))
         for event, node in evaluated(run):
             if id(node) not in seen:
                 seen.add(id(node))
+                judged.append(node)
                 self.held += [(event, path) for path in paths(node)]
-                self.held_nodes.update((id(n), n) for n in ancestors(node))
+        self.train_nodes = {id(n): n for n in ancestors(tuple(taught))}
+        self.held_nodes = {id(n): n for n in ancestors(tuple(judged))}
 
 
 def sides(run: Rehearsing) -> Sides:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Table, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import JOINS, RAW, STRUCTURE, backwards, behind
 from trainwreck.code.rehearsal.questions.terms import Term, losses_of, number_of, parameters_behind, squared_error
@@ -61,7 +61,7 @@ def embeddings(value: Value) -> list[Node]:
 
 def has_length(value: Value) -> bool:
     """True for the norm of a vector."""
-    return any(n.op in ("norm", "vector_norm", "sqrt", "rsqrt") for n in list(ancestors(value))[:8])
+    return any(n.op in ("norm", "vector_norm", "sqrt", "rsqrt") for n in near(value, 8))
 
 
 def _comparisons(run: Rehearsing, event: Event) -> Iterator[tuple[Node, Node, Node]]:
@@ -86,9 +86,7 @@ def _contrastive(run: Rehearsing, event: Event) -> bool:
     for node in ancestors(event.subject, through=lambda n: n.grad):
         if node.op in ("cross_entropy", "nll_loss") and len(node.inputs) > 1:
             target = node.inputs[1]
-            if isinstance(target, Node) and any(
-                n.op in ("arange", "eye", "roll") for n in list(ancestors(target))[:12]
-            ):
+            if isinstance(target, Node) and any(n.op in ("arange", "eye", "roll") for n in near(target, 12)):
                 return True
         if node.op in ("diag", "diagonal", "logsumexp", "triplet_margin_loss", "eye"):
             return True

@@ -153,9 +153,11 @@ def _by_hand(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for scope in project.functions:
         runs = list(_runs(project, scope))
+        if not any(r.frozen for r in runs) or all(r.frozen for r in runs) or not _compares(project, scope):
+            continue
         for frozen in (r for r in runs if r.frozen and not OTHER.search(written(r.subject))):
             for live in (r for r in runs if not r.frozen and written(r.subject) != written(frozen.subject)):
-                if _what(live.call) != _what(frozen.call) or not _compares(project, scope):
+                if _what(live.call) != _what(frozen.call):
                     continue
                 one, other = (_objects(project, r.subject, scope, 0) for r in (live, frozen))
                 if len(one) == 1 and one.keys() == other.keys():
