@@ -106,7 +106,7 @@ def test_a_changed_file_changes_the_fingerprint(tmp_path: Path) -> None:
     (tmp_path / "signs").mkdir()
     (tmp_path / "signs/a.toml").write_text('[[sign]]\nid = "x"\nmeaning = "y"\n')
     before = compiler.fingerprint(tmp_path)
-    (tmp_path / "signs/a.toml").write_text('[[sign]]\nid = "x"\nmeaning = "z"\n')
+    (tmp_path / "signs/a.toml").write_text('[[sign]]\nid = "x"\nmeaning = "longer"\n')
     assert compiler.fingerprint(tmp_path) != before
 
 

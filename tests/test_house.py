@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -153,3 +155,18 @@ def test_ids_are_lower_case_kebab_and_unique_over_all_kinds() -> None:
 def test_files_stay_small() -> None:
     long = {p.relative_to(SRC).as_posix(): n for p in FILES if (n := len(p.read_text().splitlines())) > 400}
     assert not long, f"over 400 lines, cut them: {long}"
+
+
+def test_every_lazy_pattern_compiles_and_is_used_by_its_methods() -> None:
+    compiled = 0
+    for path in sorted((SRC / "code").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        names = re.findall(r"^(\w+)(?:: [^\n=]+)? = pattern\(", text, re.MULTILINE)
+        if not names:
+            continue
+        module = importlib.import_module(".".join(path.relative_to(SRC.parent).with_suffix("").parts))
+        for name in names:
+            assert getattr(module, name).pattern is not None
+            assert not re.search(rf"\bre\.\w+\({name}\b", text), f"{path}: use {name}.search(...)"
+            compiled += 1
+    assert compiled > 200

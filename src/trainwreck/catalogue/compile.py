@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +26,26 @@ def files(root: Path) -> list[Path]:
 
 
 def fingerprint(root: Path) -> str:
-    """A hash over names and contents, so that a cache is never older than what it was made from."""
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in files(root):
-        digest.update(path.relative_to(root).as_posix().encode())
-        digest.update(b"\0")
-        digest.update(path.read_bytes())
-        digest.update(b"\0")
+    """Names the state of the catalogue under ``root`` and of this file (see ``stamp``)."""
+    own = Path(__file__).stat().st_mtime_ns
+    return hashlib.sha256(f"{own} {stamp([root / part for part in PARTS], ('.toml',))}".encode()).hexdigest()[:24]
+
+
+def stamp(roots: Iterable[Path], endings: tuple[str, ...]) -> str:
+    """A hash over paths, sizes and times of the files below ``roots``: a cache is never older than they are.
+
+    To read 600 files takes 12 ms at every start, their times take 3 ms.
+    """
+    digest = hashlib.sha256()
+    todo = [str(root) for root in roots if root.is_dir()]
+    while todo:
+        with os.scandir(todo.pop()) as entries:
+            for entry in sorted(entries, key=lambda e: e.name):
+                if entry.is_dir(follow_symlinks=False):
+                    todo += [entry.path] * (entry.name != "__pycache__")
+                elif entry.name.endswith(endings):
+                    status = entry.stat()
+                    digest.update(f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
     return digest.hexdigest()
 
 

@@ -119,7 +119,7 @@ def catalogue() -> Catalogue:
 def _data() -> dict[str, Any]:
     if not (ROOT / "modes").is_dir():
         return _read(BUILT)
-    cached = cache_directory() / f"catalogue-{compiler.fingerprint(ROOT)[:24]}.json"
+    cached = cache_directory() / f"catalogue-{compiler.fingerprint(ROOT)}.json"
     with contextlib.suppress(OSError, ValueError):
         return _read(cached)
     data = compiler.compile_tree(ROOT)

@@ -12,13 +12,14 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.order import constructors, kind_of, position
 from trainwreck.code.params import held
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.spine import ends
 from trainwreck.code.values import number
 
-DISCRIMINATOR = re.compile(r"(^|[._])(d|net_?d|d_net|disc\w*|discriminator\w*|critic\w*)$", re.IGNORECASE)
-GENERATOR = re.compile(r"(^|[._])(g|net_?g|g_net|gen\w*|generator\w*)$", re.IGNORECASE)
+DISCRIMINATOR = pattern(r"(^|[._])(d|net_?d|d_net|disc\w*|discriminator\w*|critic\w*)$", re.IGNORECASE)
+GENERATOR = pattern(r"(^|[._])(g|net_?g|g_net|gen\w*|generator\w*)$", re.IGNORECASE)
 
 Want = Literal[-1, 0, 1]
 """+1: the loss falls when the score rises; -1: when it falls; 0: unknown."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import tempfile
@@ -13,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from trainwreck.catalogue.compile import stamp
 from trainwreck.catalogue.load import cache_directory
 from trainwreck.code.project import Project
 from trainwreck.code.rule import Rule, rule, rules
@@ -49,7 +49,7 @@ def _index() -> Mapping[str, Any]:
     """For each rule, by family and name: whether it has a ``find``, and the words of ``triggers``."""
     if BUILT.is_file():
         return _read(BUILT)
-    kept = cache_directory() / f"rules-{_fingerprint()}.json"
+    kept = cache_directory() / f"rules-{stamp([CODE], ('.py',))[:24]}.json"
     with contextlib.suppress(OSError, ValueError):
         return _read(kept)
     table = index(CODE)
@@ -65,18 +65,3 @@ def _index() -> Mapping[str, Any]:
 def _read(path: Path) -> Mapping[str, Any]:
     table: Mapping[str, Any] = json.loads(path.read_bytes())
     return table
-
-
-def _fingerprint() -> str:
-    """Names, sizes and times of our own files: an index is never older than the rules."""
-    digest = hashlib.sha256()
-    todo = [str(CODE)]
-    while todo:
-        with os.scandir(todo.pop()) as entries:
-            for entry in sorted(entries, key=lambda e: e.name):
-                if entry.is_dir(follow_symlinks=False):
-                    todo += [entry.path] * (entry.name != "__pycache__")
-                elif entry.name.endswith(".py"):
-                    status = entry.stat()
-                    digest.update(f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode())
-    return digest.hexdigest()[:24]

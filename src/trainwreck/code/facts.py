@@ -8,18 +8,19 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import OPTIMIZERS, Loop, constructors, loops, position
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import FunctionNode, Scope
 from trainwreck.code.values import literal, values
 
-HELD = re.compile(r"(^|_|\.)(va|val|valid|validation|dev|test|te|eval|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
+HELD = pattern(r"(^|_|\.)(va|val|valid|validation|dev|test|te|eval|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
 """Names of evaluation data, with word borders."""
-TEST = re.compile(r"(^|_|\.)(test|te|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
-TRAIN = re.compile(r"(^|_|\.)(train|tr|training)(?=[^a-z]|$|loader|set|data|dl|ds)")
+TEST = pattern(r"(^|_|\.)(test|te|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
+TRAIN = pattern(r"(^|_|\.)(train|tr|training)(?=[^a-z]|$|loader|set|data|dl|ds)")
 BATCHNORMS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm2d"])
 DROPOUTS = frozenset(["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"])
 LINEAR = frozenset(["Linear", "Conv1d", "Conv2d", "Conv3d", "LazyLinear"])
-ENGINES = re.compile(
+ENGINES = pattern(
     r"accelerat|lightning|deepspeed|ignite|fabric|fastai|catalyst|composer|horovod|colossalai|megatron", re.IGNORECASE
 )
 """Frameworks that run parts of the training step themselves."""
@@ -314,7 +315,7 @@ def refits(project: Project, kind: re.Pattern[str]) -> Iterator[tuple[Call, Call
         for other in calls:
             if other.scope is not call.scope or other.receiver is None or not names_in(other.node.args[0], TRAIN):
                 continue
-            same = re.sub(TRAIN, "", written(other.node.args[0])) == re.sub(HELD, "", written(held))
+            same = TRAIN.sub("", written(other.node.args[0])) == HELD.sub("", written(held))
             if makers & {c.name for c in made(project, other.receiver, other.scope)} and same:
                 yield call, other
                 break

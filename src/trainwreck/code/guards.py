@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 
-GUARDS = re.compile(
+GUARDS = pattern(
     r"version|hasattr|signature|getattr|available|TYPE_CHECKING|inspect|greater|less|(?:^|_)[lg][te]e?_|\d_\d|legacy|old",
     re.IGNORECASE,
 )

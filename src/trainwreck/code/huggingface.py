@@ -13,19 +13,18 @@ from trainwreck.catalogue.hub import Checkpoint
 from trainwreck.code.arguments import imported
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import made, only, option
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.targets import aim
 from trainwreck.code.values import literal
 
-TRAINERS = re.compile(
-    r"(Seq2Seq|SFT|DPO|GRPO|KTO|RLOO|ORPO|CPO|Reward|PRM|BCO|GKD|OnlineDPO|SentenceTransformer)?Trainer"
-)
-MODELS = re.compile(
+TRAINERS = pattern(r"(Seq2Seq|SFT|DPO|GRPO|KTO|RLOO|ORPO|CPO|Reward|PRM|BCO|GKD|OnlineDPO|SentenceTransformer)?Trainer")
+MODELS = pattern(
     r"(AutoModel\w*|AutoPeftModel\w*|[A-Z]\w*(For[A-Z]\w+|LMHeadModel|Model))\.(from_pretrained|from_config)"
 )
-BUILT = re.compile(r"(?!Auto|DataCollator)[A-Z]\w*(For[A-Z]\w+|LMHeadModel)")
-TOKENIZERS = re.compile(r"(\w*Tokenizer(Fast)?|\w*Processor)\.from_pretrained")
+BUILT = pattern(r"(?!Auto|DataCollator)[A-Z]\w*(For[A-Z]\w+|LMHeadModel)")
+TOKENIZERS = pattern(r"(\w*Tokenizer(Fast)?|\w*Processor)\.from_pretrained")
 
 
 def loads(project: Project, pattern: re.Pattern[str]) -> Iterator[Call]:

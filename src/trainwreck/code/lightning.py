@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import made
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 
 ROOTS = ("lightning", "pytorch_lightning")
-TRAINING = re.compile(r"^training_step$")
+TRAINING = pattern(r"^training_step$")
 
 
 def lightning_modules(project: Project) -> list[Scope]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from trainwreck.code.pattern import pattern
 from trainwreck.core.program import Problem
 
 PYTHON_CELLS = ("%%time", "%%timeit", "%%capture", "%%prun")
 """Cell magics whose cell is Python."""
-_MAGIC = re.compile(r"^\s*(?:[%!]|\?)|^\s*\w+\?{1,2}\s*$")
-_CAPTURED = re.compile(r"^(\s*[\w, ]+=\s*)[%!](?![=])")
+_MAGIC = pattern(r"^\s*(?:[%!]|\?)|^\s*\w+\?{1,2}\s*$")
+_CAPTURED = pattern(r"^(\s*[\w, ]+=\s*)[%!](?![=])")
 
 
 def joined(name: str, text: str) -> tuple[str, Sequence[int]] | Problem:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Binding, Path, Scope
 from trainwreck.code.spine import onwards
@@ -18,7 +19,7 @@ MAX_DEPTH = 24
 MAX_TERMS = 60
 REDUCTIONS = frozenset(["mean", "sum", "nanmean", "float", "double", "to", "squeeze", "view", "reshape", "contiguous"])
 """Methods that keep the sign and the meaning of a term."""
-COEFFICIENT = re.compile(
+COEFFICIENT = pattern(
     r"(^|_|\b)(w|weights?|coeff?s?|coefficients?|beta|lambda|lam|lambd|lmbda|alpha|gamma|scale|strength|factor|anneal\w*)"
     r"(_|\b|\d|$)|_(coef|coeff|weight|w)$",
     re.IGNORECASE,

@@ -8,7 +8,6 @@ Only what some release had is told: a key that none had may belong to the progra
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from trainwreck.catalogue.releases import TABLES, History, Rename
 from trainwreck.code.beside import texts
 from trainwreck.code.calls import Call
 from trainwreck.code.outdated import grade
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sign_of
 from trainwreck.code.settings.index import of
@@ -39,8 +39,8 @@ TRL = {
 """The class whose fields are the flags of a command of trl."""
 SERVERS = {"vllm": ("vllm", "AsyncEngineArgs"), "sglang": ("sglang", "ServerArgs")}
 """The class whose fields are the flags of a server."""
-_KEY = re.compile(r"""^(?:["']?)([A-Za-z_]\w*)(?:["']?)\s*:""")
-_JSON_KEY = re.compile(r'^\s{1,4}"([A-Za-z_]\w*)"\s*:')
+_KEY = pattern(r"""^(?:["']?)([A-Za-z_]\w*)(?:["']?)\s*:""")
+_JSON_KEY = pattern(r'^\s{1,4}"([A-Za-z_]\w*)"\s*:')
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made, optimizers, source
 from trainwreck.code.order import constructors
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
 
 MAX_DEPTH = 12
-WITHOUT = re.compile(
+WITHOUT = pattern(
     r"^(ReLU\w*|GELU|SiLU|ELU|SELU|CELU|Mish|Tanh|Sigmoid|Softmax\w*|LogSoftmax|Softplus|Hard\w+|LeakyReLU|Dropout\w*|"
     r"AlphaDropout|Identity|Flatten|Unflatten|\w*Pool\d?d?|Upsample|Pixel\w+|Fold|Unfold|\w*Loss|\w*Pad\d?d|Threshold)$"
 )
 """Layers of ``torch.nn`` without parameters."""
-KEEPERS = re.compile(r"teacher|target|frozen|pretrain|momentum|ema|(^|_)ref|old|clip_|vgg|lpips|percept|fixed|oracle")
+KEEPERS = pattern(r"teacher|target|frozen|pretrain|momentum|ema|(^|_)ref|old|clip_|vgg|lpips|percept|fixed|oracle")
 """Names of networks that are meant not to learn."""
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from trainwreck.code.beside import KINDS
 from trainwreck.code.notebook import joined
+from trainwreck.code.pattern import pattern
 from trainwreck.code.read import MAX_BYTES as LARGEST
 from trainwreck.core.program import Problem
 from trainwreck.core.source import Source
@@ -20,18 +21,18 @@ MAX_BYTES = 3 << 19
 """Source text of one program, about 38,000 lines: they take some 100 MB and 3 s. A larger one is cut by folders."""
 PYTHON = (".py", ".pyw", ".ipynb")
 
-_IMPORT = re.compile(
+_IMPORT = pattern(
     r"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)|import[ \t]+([\w., \t]+))",
     re.MULTILINE,
 )
-_DYNAMIC = re.compile(r"import_module\(|__import__\(|iter_modules\(|walk_packages\(")
-_FILE = re.compile(r"[\w.-]+\.(?:py|ipynb|ya?ml|json|toml|sh|slurm|sbatch)\b")
-_DOTTED = re.compile(r"(?:-m[ \t]+|_target_:[ \t]*[\"']?|class_path:[ \t]*[\"']?)([A-Za-z_]\w*(?:\.\w+)*)")
-_HYDRA = re.compile(r"config_path\s*=\s*[\"']([^\"']*)[\"']")
-_ABOUT_TRAINING = re.compile(
+_DYNAMIC = pattern(r"import_module\(|__import__\(|iter_modules\(|walk_packages\(")
+_FILE = pattern(r"[\w.-]+\.(?:py|ipynb|ya?ml|json|toml|sh|slurm|sbatch)\b")
+_DOTTED = pattern(r"(?:-m[ \t]+|_target_:[ \t]*[\"']?|class_path:[ \t]*[\"']?)([A-Za-z_]\w*(?:\.\w+)*)")
+_HYDRA = pattern(r"config_path\s*=\s*[\"']([^\"']*)[\"']")
+_ABOUT_TRAINING = pattern(
     r"learning_rate|\blr\b|batch|epoch|optimi[sz]er|model|deepspeed|accelerate|zero_opt|seed|train|precision|torchrun"
 )
-_INSTALLS = re.compile(r"\b(?:pip3?|conda|mamba|uv|poetry)\b.{0,40}\b(?:install|add)\b")
+_INSTALLS = pattern(r"\b(?:pip3?|conda|mamba|uv|poetry)\b.{0,40}\b(?:install|add)\b")
 
 
 def programs(sources: Sequence[Source]) -> list[list[Source]]:

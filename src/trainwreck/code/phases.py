@@ -12,11 +12,12 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import optimizers
 from trainwreck.code.order import position
 from trainwreck.code.params import has_parameters, held
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import FunctionNode, Scope
 
 MAX_DEPTH = 3
-ADAPTER = re.compile(r"lora|adapter|low_?rank|inject|prefix|prompt|ia3|bottleneck|dora|delta", re.IGNORECASE)
+ADAPTER = pattern(r"lora|adapter|low_?rank|inject|prefix|prompt|ia3|bottleneck|dora|delta", re.IGNORECASE)
 """How small trainable additions to a frozen network are called."""
 
 Kind = Literal["add", "freeze", "thaw", "collect", "optimizer"]

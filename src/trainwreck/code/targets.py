@@ -12,21 +12,20 @@ from dataclasses import dataclass
 from trainwreck.catalogue import specifiers
 from trainwreck.catalogue.releases import Bracket, History, State, Table, table
 from trainwreck.code.beside import texts
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 
 SAME = {"pytorch-lightning": "lightning"}
 """Distributions whose table has another name."""
 MAX_BYTES = 8 << 20
 """A larger list of packages is none that a person keeps; lock files stay far below."""
-_REQUIREMENT = re.compile(
+_REQUIREMENT = pattern(
     r"^\s*([A-Za-z][\w.-]*)\s*(?:\[[^\]]*\])?\s*((?:[=~!<>]=?=?\s*v?[\w.*+]+[\s,]*)+)?(?:[;#@\\-].*)?$"
 )
-_INSTALL = re.compile(r"\b(?:pip3?|uv(?:\s+pip)?|conda|mamba|poetry)\s+(?:install|add)\s+(.*)")
-_WORD = re.compile(r"""["']?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?((?:[=~!<>]=?=?v?\d[\w.*+]*,?)*)["']?$""")
-_CONDA = re.compile(
-    r"""\s*-\s*["']?(?:[\w-]+::)?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?\s*([=~!<>]{1,3}[\w.*,<>=! ]+)["']?$"""
-)
-_LOCKED = re.compile(r"^\s*\[\[package\]\]\s*$")
+_INSTALL = pattern(r"\b(?:pip3?|uv(?:\s+pip)?|conda|mamba|poetry)\s+(?:install|add)\s+(.*)")
+_WORD = pattern(r"""["']?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?((?:[=~!<>]=?=?v?\d[\w.*+]*,?)*)["']?$""")
+_CONDA = pattern(r"""\s*-\s*["']?(?:[\w-]+::)?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?\s*([=~!<>]{1,3}[\w.*,<>=! ]+)["']?$""")
+_LOCKED = pattern(r"^\s*\[\[package\]\]\s*$")
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,19 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made
 from trainwreck.code.objective import Term
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.seek import is_loss, loss_kind
 from trainwreck.code.values import values
 
-KL = re.compile(r"(^|_)(kl|kld|kl_?div\w*|kl_?loss|kl_?term|dkl|rate)(_|\d|$)", re.IGNORECASE)
-ENTROPY = re.compile(
-    r"^(ent|entropy|entropies|entropy_loss|ent_loss|ent_bonus|entropy_bonus|\w+_entropy)$", re.IGNORECASE
-)
-LIKELIHOOD = re.compile(
+KL = pattern(r"(^|_)(kl|kld|kl_?div\w*|kl_?loss|kl_?term|dkl|rate)(_|\d|$)", re.IGNORECASE)
+ENTROPY = pattern(r"^(ent|entropy|entropies|entropy_loss|ent_loss|ent_bonus|entropy_bonus|\w+_entropy)$", re.IGNORECASE)
+LIKELIHOOD = pattern(
     r"^(new_|cur_|curr_|sel_|chosen_|act(ion)?_|taken_)?"
     r"(log_?p|log_?probs?|logps?|lp|logprobs?|ratios?|rho|log_pi|logpi|logpa|log_prob_\w+|ratio_\w+)$",
     re.IGNORECASE,
 )
-GAIN = re.compile(
+GAIN = pattern(
     r"^(\w+_)?(advs?|advantages?|advantage_\w+|returns?|rets?|rtg|rewards?|reward_to_go|gae|td_?errors?|deltas?|G|R|A)$"
 )
 ERRORS = frozenset(

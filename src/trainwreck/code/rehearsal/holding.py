@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal.classes import Classes
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
@@ -20,7 +20,7 @@ from trainwreck.code.rehearsal.domain import (
 )
 from trainwreck.code.rehearsal.parameters import PARAMETERS
 
-SCHEDULER = re.compile(r"(^|\.)(lr_scheduler\.[A-Z]\w*|get_\w*schedule\w*|\w*LRScheduler|get_scheduler)$")
+SCHEDULER = pattern(r"(^|\.)(lr_scheduler\.[A-Z]\w*|get_\w*schedule\w*|\w*LRScheduler|get_scheduler)$")
 
 
 class Holding(Classes):

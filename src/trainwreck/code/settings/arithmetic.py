@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|\$?\{?([A-Za-z_]\w*)\}?|(\*\*|<<|>>|[-+*/%()]))")
+from trainwreck.code.pattern import pattern
+
+_TOKEN = pattern(r"\s*(?:(\d+)|\$?\{?([A-Za-z_]\w*)\}?|(\*\*|<<|>>|[-+*/%()]))")
 _ORDER = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2, "**": 3}
 LIMIT = 1 << 62
 MAX_TOKENS = 64

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.settings.index import Settings, of
@@ -19,8 +20,8 @@ from trainwreck.code.settings.tree import Document, Key, Node, Place, Setting
 
 MAX_FILES = 200
 MAX_DEPTH = 12
-_PACKAGE = re.compile(r"^#\s*@package\s+(\S+)", re.MULTILINE)
-_OVERRIDE = re.compile(r"(\+\+|\+|~)?([A-Za-z_][\w/]*(?:@[\w.:]+)?(?:\.[\w]+)*)(?:=(.*))?$", re.DOTALL)
+_PACKAGE = pattern(r"^#\s*@package\s+(\S+)", re.MULTILINE)
+_OVERRIDE = pattern(r"(\+\+|\+|~)?([A-Za-z_][\w/]*(?:@[\w.:]+)?(?:\.[\w]+)*)(?:=(.*))?$", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from functools import cached_property
 from posixpath import normpath
 
 from trainwreck.code.beside import texts
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.launch import Launch, launches
 from trainwreck.code.settings.shell import Command, commands
@@ -20,7 +21,7 @@ from trainwreck.core.program import Module
 
 MAX_CHARS = 200_000
 """A longer YAML, JSON or TOML file is data, not a configuration that somebody wrote."""
-KNOBS = re.compile(
+KNOBS = pattern(
     r"learning_rate|(?:^|[\"'\s])lr[\"']?\s*[:=]|batch_size|train_micro_batch|zero_optimization|mixed_precision"
     r"|num_processes|per_device|max_steps|num_train_epochs|(?:^|\s)(?:max_)?epochs\s*:|optimizer|scheduler|bf16|fp16"
     r"|base_model|model_name_or_path|finetuning_type|lora_|_target_\s*:|(?:^|\n)defaults\s*:|seq_?len|max_length"
@@ -29,14 +30,14 @@ KNOBS = re.compile(
 )
 """Words of configurations of training and serving; files without any are not looked at."""
 KINDS: Sequence[tuple[str, Language]] = (("yaml", "yaml"), ("json", "json"), ("settings-toml", "toml"))
-_SHELL_MAGIC = re.compile(r"^(\s*)pass  # ([!%].*)$|^# ([!%]?.*)$")
-_HERE = re.compile(
+_SHELL_MAGIC = pattern(r"^(\s*)pass  # ([!%].*)$|^# ([!%]?.*)$")
+_HERE = pattern(
     r"^[ \t]*cat[ \t]*(?:>[ \t]*(?P<before>\S+\.(?:json|ya?ml))[ \t]*)?"
     r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[ \t]*"
     r"(?:>[ \t]*(?P<after>\S+\.(?:json|ya?ml))[ \t]*)?\n(?P<body>.*?)^[ \t]*(?P=end)[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
-_DOCKER = re.compile(r"^(?P<word>RUN|CMD|ENTRYPOINT|ENV)\s+(?P<rest>.*)$", re.IGNORECASE)
+_DOCKER = pattern(r"^(?P<word>RUN|CMD|ENTRYPOINT|ENV)\s+(?P<rest>.*)$", re.IGNORECASE)
 
 
 class Settings:

@@ -7,9 +7,10 @@ import re
 from bisect import bisect_right
 from typing import Any
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.tree import MAX_DEPTH, Key, Node
 
-_TOKEN = re.compile(
+_TOKEN = pattern(
     r'[ \t\r\n]+|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/|(?P<string>"(?:[^"\\\n]|\\.)*")'
     r"|(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)|(?P<word>[A-Za-z]+)|(?P<mark>[{}\[\]:,])"
 )

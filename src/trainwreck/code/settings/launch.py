@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainwreck.catalogue.tables import settings_table
+from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.shell import HOLE, Arg, Command, Variable, commands
 from trainwreck.code.settings.tree import Place
 
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*$|python\d?\.exe$")
+_PYTHON = pattern(r"(?:python|pypy)[\d.]*$|python\d?\.exe$")
 _WRAPPERS: Mapping[str, frozenset[str]] = {
     "nohup": frozenset(),
     "exec": frozenset(),
@@ -122,7 +123,7 @@ class Launch:
         return self.env.get(name)
 
 
-_FLAG = re.compile(r"--?[A-Za-z][\w.-]*$")
+_FLAG = pattern(r"--?[A-Za-z][\w.-]*$")
 
 
 def flags(args: Sequence[Arg]) -> Iterator[Flag]:

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainwreck.code.beside import texts
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 
-_LINE = re.compile(r"^\s*([A-Za-z][\w.-]*)\s*(?:\[[^\]]*\])?\s*([=~!<>][^;#]*|@[^;#]*)?(?:;.*)?$")
-_CONDA = re.compile(r"""^\s*-\s*["']?(?:[\w-]+::)?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?\s*([=~!<>][^"'#]*)?["']?\s*$""")
-_SIDE = re.compile(r"test|dev|doc|lint|example|bench|ci\b|build", re.IGNORECASE)
+_LINE = pattern(r"^\s*([A-Za-z][\w.-]*)\s*(?:\[[^\]]*\])?\s*([=~!<>][^;#]*|@[^;#]*)?(?:;.*)?$")
+_CONDA = pattern(r"""^\s*-\s*["']?(?:[\w-]+::)?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?\s*([=~!<>][^"'#]*)?["']?\s*$""")
+_SIDE = pattern(r"test|dev|doc|lint|example|bench|ci\b|build", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

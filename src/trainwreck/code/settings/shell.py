@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.arithmetic import evaluate
 from trainwreck.code.settings.shell_words import Part, Token, tokens
 from trainwreck.code.settings.tree import Place
@@ -23,9 +24,9 @@ MAX_EXPANDED = 20_000
 _OPENING = frozenset(["if", "for", "while", "until", "case", "select"])
 _CLOSING = frozenset(["fi", "done", "esac"])
 _LEADING = frozenset(["then", "do", "else", "elif", "!", "time", "{", "}", "in"])
-_ASSIGN = re.compile(r"([A-Za-z_]\w*)(\+?=)")
+_ASSIGN = pattern(r"([A-Za-z_]\w*)(\+?=)")
 _DECLARING = frozenset(["export", "declare", "local", "readonly", "typeset"])
-_EXPANSION = re.compile(r"([A-Za-z_]\w*)(?:\[[@*]\])?(?:(:?[-=+?])(.*))?$", re.DOTALL)
+_EXPANSION = pattern(r"([A-Za-z_]\w*)(?:\[[@*]\])?(?:(:?[-=+?])(.*))?$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

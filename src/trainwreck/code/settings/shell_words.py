@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from trainwreck.code.pattern import pattern
+
 MAX_TOKENS = 60_000
 
-_PLAIN = re.compile(r"[^\s\"'\\$`;&|()<>#\n]+")
-_NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
-_HERE = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1")
-_REDIRECT = re.compile(r"\d*(?:>>|>&|<&|>\||&>>|&>|>|<<<|<)\s*&?-?")
+_PLAIN = pattern(r"[^\s\"'\\$`;&|()<>#\n]+")
+_NAME = pattern(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
+_HERE = pattern(r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1")
+_REDIRECT = pattern(r"\d*(?:>>|>&|<&|>\||&>>|&>|>|<<<|<)\s*&?-?")
 
 Kind = Literal["text", "variable", "arithmetic", "command"]
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from typing import Any
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.tree import MAX_DEPTH, UNKNOWN, Key, Node
 
-_HEADER = re.compile(r"^\s*\[(\[)?\s*([^\]]+?)\s*\]")
-_KEY = re.compile(r"""^(\s*)((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=\s*""")
-_PART = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
+_HEADER = pattern(r"^\s*\[(\[)?\s*([^\]]+?)\s*\]")
+_KEY = pattern(r"""^(\s*)((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=\s*""")
+_PART = pattern(r"""[\w-]+|"[^"]*"|'[^']*'""")
 
 _At = tuple[int, int, int, str]
 

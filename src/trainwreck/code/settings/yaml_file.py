@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.tree import MAX_DEPTH, UNKNOWN, Key, Node
 
 MAX_NODES = 40_000
 """Nodes that the aliases of one file may expand to."""
 _PLAIN_TAGS = "tag:yaml.org,2002:"
-_BASED = re.compile(r"[-+]?0(?:x[0-9a-fA-F_]+|b[01_]+|[0-7_]+)$")
+_BASED = pattern(r"[-+]?0(?:x[0-9a-fA-F_]+|b[01_]+|[0-7_]+)$")
 
 
 class _TooMuch(Exception):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.shapes.domain import ANY, Dim, Shape, Value, product, size
 
-_TOKEN = re.compile(r"\(|\)|\.\.\.|[^\s()]+")
+_TOKEN = pattern(r"\(|\)|\.\.\.|[^\s()]+")
 Side = list[list[str]]
 """Axes of one side: each a list of the names that it is made of."""
 

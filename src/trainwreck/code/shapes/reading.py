@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from trainwreck.code.calls import written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.shapes.domain import MANY, UNKNOWN, Clash, Instance, Items, Shape, Value, joined
@@ -26,7 +26,7 @@ MAX_DEPTH = 12
 MAX_TURNS = 24
 """Turns of a loop that are followed one by one."""
 Env = dict[str, Value]
-_ABOUT_SHAPES = re.compile(r"shape|size\(|ndim|dim\(|len\(")
+_ABOUT_SHAPES = pattern(r"shape|size\(|ndim|dim\(|len\(")
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors
@@ -17,7 +18,7 @@ from trainwreck.code.rehearsal.questions.terms import number_of
 EXCESSIVE = 64.0
 """A factor in front of the update. Papers and libraries use 0.25 to 4 (arXiv:2106.09685)."""
 LINEAR = frozenset(["linear", "matmul", "mm", "einsum", "conv1d", "conv2d", "bmm"])
-NAMED = re.compile(r"adapter|lora|low_?rank|dora|bottleneck|prefix|prompt|delta", re.IGNORECASE)
+NAMED = pattern(r"adapter|lora|low_?rank|dora|bottleneck|prefix|prompt|delta", re.IGNORECASE)
 PASSES = STRUCTURE | frozenset(["dropout", "identity", "t", "T"])
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
@@ -13,7 +14,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
 
-LIMIT = re.compile(r"trunc|time_?(out|limit|up)|out_of_time|horizon|max_(steps|t)\b|limit", re.IGNORECASE)
+LIMIT = pattern(r"trunc|time_?(out|limit|up)|out_of_time|horizon|max_(steps|t)\b|limit", re.IGNORECASE)
 
 
 def cut_as_end(run: Rehearsing) -> Iterator[Answer]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from trainwreck.code.calls import written
 from trainwreck.code.facts import HELD, TEST
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
@@ -16,12 +17,12 @@ from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, pat
 
 SCALES = frozenset(["div", "sub", "mul", "add", "log", "log1p", "log2", "log10", "sqrt", "normalize", "standardize"])
 """Operations with which inputs are brought to a scale."""
-DISTORTS = re.compile(
+DISTORTS = pattern(
     r"augm|jitter|flip|crop|distort|perturb|noise|noisy|roll|shift|rotat|cutout|erase|mixup|cutmix|specaug|corrupt|"
     r"time_?warp|random_|rand_|scale_?aug|color"
 )
 """Words by which programs call random distortions of inputs."""
-KEEPS = re.compile(r"save|state_dict|deepcopy|checkpoint|best_(model|net|state|weights|params)|patience|stop|wait|bad")
+KEEPS = pattern(r"save|state_dict|deepcopy|checkpoint|best_(model|net|state|weights|params)|patience|stop|wait|bad")
 
 
 def _inputs(run: Rehearsing) -> tuple[list[tuple[Event, Path]], list[tuple[Event, Path]]]:

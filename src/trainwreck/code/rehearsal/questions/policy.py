@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
@@ -15,7 +16,7 @@ from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import REDUCED, Term, losses_of, number_of, parameters_behind, terms
 
-COSTS = re.compile(r"cost|loss|energy|penal|regret|nll|surprise|_len|length", re.IGNORECASE)
+COSTS = pattern(r"cost|loss|energy|penal|regret|nll|surprise|_len|length", re.IGNORECASE)
 ARRAYS = STRUCTURE | frozenset(["stack", "cat", "tensor", "setitem", "array", "asarray", "loaded", "element", "either"])
 
 
@@ -225,7 +226,7 @@ def minimised(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
-GAINS = re.compile(r"adv|reward|return|gain|gae|togo|score|payoff|profit", re.IGNORECASE)
+GAINS = pattern(r"adv|reward|return|gain|gae|togo|score|payoff|profit", re.IGNORECASE)
 
 
 def _speaks_of_gain(found: Surrogate) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, is_module
 from trainwreck.code.rehearsal.graph import ancestors, near
@@ -17,9 +18,9 @@ from trainwreck.code.rehearsal.questions.policy import log_probability
 from trainwreck.code.rehearsal.questions.roles import backwards
 from trainwreck.code.rehearsal.questions.terms import Term, number_at, number_of, parameters_behind, terms
 
-REFERENCE = re.compile(r"ref|old|frozen|base|anchor|prior|init|sft|start", re.IGNORECASE)
-CHOSEN = re.compile(r"chosen|prefer|win|better|good|pos(itive)?|accepted|liked|yes|\byw\b|_w\b", re.IGNORECASE)
-REJECTED = re.compile(r"reject|los(e|er|ing)|worse|bad|neg(ative)?|disliked|dispref|\byl\b|_l\b", re.IGNORECASE)
+REFERENCE = pattern(r"ref|old|frozen|base|anchor|prior|init|sft|start", re.IGNORECASE)
+CHOSEN = pattern(r"chosen|prefer|win|better|good|pos(itive)?|accepted|liked|yes|\byw\b|_w\b", re.IGNORECASE)
+REJECTED = pattern(r"reject|los(e|er|ing)|worse|bad|neg(ative)?|disliked|dispref|\byl\b|_l\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
@@ -14,7 +14,7 @@ from trainwreck.code.rehearsal.questions.policy import surrogates
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import axes, number_of
 
-BACKWARDS = re.compile(r"reversed\(|::\s*-1|-1,\s*-1\)|flip|, -1\)$")
+BACKWARDS = pattern(r"reversed\(|::\s*-1|-1,\s*-1\)|flip|, -1\)$")
 """How a loop from the last element to the first is written."""
 DRAWN = frozenset("multinomial sample rsample bernoulli gumbel_softmax rand randn choice exponential".split())
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.facts import source
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value
 from trainwreck.code.rehearsal.graph import ancestors
@@ -13,9 +14,9 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along, batch_first
 from trainwreck.code.rehearsal.questions.roles import JOINS, RAW, STRUCTURE, core, users
 
-MACRO = re.compile(r"macro(?![a-z])|per[_ -](class|tag|label|category)|by[_ -](class|tag|label)", re.IGNORECASE)
+MACRO = pattern(r"macro(?![a-z])|per[_ -](class|tag|label|category)|by[_ -](class|tag|label)", re.IGNORECASE)
 """Words for a score of each class, and its mean over the classes."""
-EACH = re.compile(
+EACH = pattern(
     r"average\W+samples|(per|by|each|every)[_ -](sample|example|image|document|row|instance)|example[_ -]based|"
     r"samples?[_ -]f1|sample_?wise|instance_?wise|f1[_ -]samples?",
     re.IGNORECASE,

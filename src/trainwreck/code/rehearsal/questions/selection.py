@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import parts
@@ -22,13 +23,13 @@ THROUGH = frozenset(
 GREATER = {"gt": True, "ge": True, "lt": False, "le": False, "greater": True, "less": False,
            "greater_equal": True, "less_equal": False}  # fmt: skip
 MAX_NODES = 400
-HIGH = re.compile(
+HIGH = pattern(
     r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recall|precision|r2|psnr|ssim|ndcg|mrr|kappa|matthews|jaccard)"
     r"(_|\d|$)",
     re.IGNORECASE,
 )
 """Names of results of which more is better."""
-LOW = re.compile(
+LOW = pattern(
     r"(^|_)(loss|losses|error|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid|regret|brier|hamming)(_|\d|$)", re.IGNORECASE
 )
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
@@ -20,8 +21,8 @@ ERRORS = frozenset(
 )
 LOG_LIKELIHOODS = frozenset(["log_softmax", "logsigmoid", "log_prob"])
 PASSES = frozenset(["mean", "sum", "scale", "amax"]) | STRUCTURE
-NEGATIVE = re.compile(r"neg|diff|other|wrong", re.IGNORECASE)
-POSITIVE = re.compile(r"pos|same|match", re.IGNORECASE)
+NEGATIVE = pattern(r"neg|diff|other|wrong", re.IGNORECASE)
+POSITIVE = pattern(r"pos|same|match", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

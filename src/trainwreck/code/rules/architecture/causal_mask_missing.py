@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.tokens import sees_the_future
@@ -87,8 +88,8 @@ def _written(project: Project) -> Iterator[Evidence]:
     yield from found or _none_at_all(project)
 
 
-MASKS = re.compile(r"tril|triu|causal|subsequent|attn_mask|src_mask|\bmask\b|masked_fill|\binf\b|-1e\d", re.IGNORECASE)
-NO_DECODER = re.compile(r"bert|encoder_only|\bmlm\b|autoenc|diffus|seq2seq|vit\b|patch", re.IGNORECASE)
+MASKS = pattern(r"tril|triu|causal|subsequent|attn_mask|src_mask|\bmask\b|masked_fill|\binf\b|-1e\d", re.IGNORECASE)
+NO_DECODER = pattern(r"bert|encoder_only|\bmlm\b|autoenc|diffus|seq2seq|vit\b|patch", re.IGNORECASE)
 
 
 def _none_at_all(project: Project) -> Iterator[Evidence]:
@@ -129,7 +130,7 @@ def _next_token(project: Project) -> bool:
     return False
 
 
-NEXT = re.compile(r"\[(:, |\.\.\., )?1:(, :)?\]$|\[\w+ \+ 1:")
+NEXT = pattern(r"\[(:, |\.\.\., )?1:(, :)?\]$|\[\w+ \+ 1:")
 
 
 def _made_and_unused(project: Project) -> Iterator[Evidence]:

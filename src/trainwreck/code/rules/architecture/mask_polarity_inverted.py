@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import written
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.masks import turned_round
@@ -41,7 +42,7 @@ def main(ids, score):
 """
 
 
-PAD = re.compile(r"(^|[._\[\"'])(pad|padding)(_?(id|idx|index|token|value|symbol))*([\"'\]]*)$", re.IGNORECASE)
+PAD = pattern(r"(^|[._\[\"'])(pad|padding)(_?(id|idx|index|token|value|symbol))*([\"'\]]*)$", re.IGNORECASE)
 """Names of the number that stands for padding."""
 
 

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -55,10 +56,10 @@ class Net(nn.Module):
         self.acts = [nn.ReLU(), nn.Tanh()]
         self.sizes = [d, d]
 """
-WITHOUT_PARAMETERS = re.compile(
+WITHOUT_PARAMETERS = pattern(
     r"Loss$|ReLU|Tanh$|Sigmoid$|GELU$|SiLU$|Dropout|MaxPool|AvgPool|Flatten$|Identity$|Softmax|Upsample$|Pad|ELU$|Softplus$"
 )
-PLAIN = re.compile(r"^(list|dict)$")
+PLAIN = pattern(r"^(list|dict)$")
 
 
 def find(project: Project) -> Iterator[Evidence]:

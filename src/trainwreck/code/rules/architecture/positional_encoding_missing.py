@@ -15,6 +15,7 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import (
     text_of,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -76,7 +77,7 @@ class Tagger(nn.Module):
     def forward(self, tokens):
         return self.enc(self.emb(tokens) + self.places)
 """
-PLACE = re.compile(r"pos|rope|rotary|alibi|arange|sin\(|wpe|time|LSTM|GRU|Conv|freqs|relative", re.IGNORECASE)
+PLACE = pattern(r"pos|rope|rotary|alibi|arange|sin\(|wpe|time|LSTM|GRU|Conv|freqs|relative", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

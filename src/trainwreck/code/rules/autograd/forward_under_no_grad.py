@@ -9,7 +9,6 @@ When it is fine: in evaluation, for teachers and targets.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
@@ -17,6 +16,7 @@ from trainwreck.code.facts import optimizers
 from trainwreck.code.flow import back
 from trainwreck.code.order import turns_off, under_no_grad
 from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speaks_of_freezing
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.cuts import switched_off
@@ -233,7 +233,7 @@ def _networks(project: Project) -> Iterator[Evidence]:
                     return
 
 
-EVALUATES = re.compile(r"eval|valid|test|predict|infer|sample|generate|report|embed|probe|score")
+EVALUATES = pattern(r"eval|valid|test|predict|infer|sample|generate|report|embed|probe|score")
 """Functions that are expected to run without gradients."""
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from trainwreck.code.facts import optimizers, source, trains
 from trainwreck.code.order import position
 from trainwreck.code.params import KEEPERS, builds
+from trainwreck.code.pattern import pattern
 from trainwreck.code.phases import ADAPTER, Event, covers, events
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
@@ -122,10 +123,10 @@ def main(loader, ce):
     teacher.requires_grad_(False)
 """,
 )
-LOADED = re.compile(
+LOADED = pattern(
     r"load_state_dict|torch\.load|load_file|from_pretrained|pretrained|weights=|hub\.load|restore|checkpoint"
 )
-TOGGLED = re.compile(
+TOGGLED = pattern(
     r"random feature|reservoir|echo state|probe|requires_grad_?\(?\s*=?\s*(True|flag|mode|value|train)", re.IGNORECASE
 )
 

@@ -9,11 +9,11 @@ When it is fine: on leaves without gradient, under ``no_grad``, after operations
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import under_no_grad
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.inplace import overwritten
@@ -51,7 +51,7 @@ def main(x):
     loss = Gate()(x).mean()
     loss.backward()  # fails
 """
-SAVING = re.compile(r"sigmoid|tanh|softmax|exp|sqrt|norm|relu|gelu|silu|matmul|@|\*|lin|conv|attn|pow|/|softplus|elu")
+SAVING = pattern(r"sigmoid|tanh|softmax|exp|sqrt|norm|relu|gelu|silu|matmul|@|\*|lin|conv|attn|pow|/|softplus|elu")
 HARMLESS = frozenset(
     [
         "requires_grad_",

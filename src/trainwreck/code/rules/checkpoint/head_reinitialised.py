@@ -9,11 +9,11 @@ When it is fine: for a new head only, or where the initialisation stands before 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import later, text_of
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -69,7 +69,7 @@ net = torchvision.models.resnet18(weights=None)
 net.apply(init)
 """
 RESETS = ("init_weights", "reset_parameters", "initialize_weights", "_init_weights", "init_parameters")
-DRAWS = re.compile(r"init\.\w+_\(|\.(normal_|uniform_|zero_|fill_)\(|reset_parameters\(\)")
+DRAWS = pattern(r"init\.\w+_\(|\.(normal_|uniform_|zero_|fill_)\(|reset_parameters\(\)")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import engine_in, made, optimizers, trains
 from trainwreck.code.order import kind_of
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.checkpoints import optimizer_forgotten
@@ -122,9 +123,9 @@ def train(net, path, epochs, loader):
 )
 
 
-COUNTS = re.compile(r"step|epoch|self\.(start|begin|it|iteration|done)\w* = ")
+COUNTS = pattern(r"step|epoch|self\.(start|begin|it|iteration|done)\w* = ")
 """A function that goes on where training stopped takes its counter too."""
-COUNTER = re.compile(r"step|epoch|iter|seen|round|updates|progress", re.IGNORECASE)
+COUNTER = pattern(r"step|epoch|iter|seen|round|updates|progress", re.IGNORECASE)
 STATELESS = frozenset(["SGD", "Rprop", "ASGD"])
 """Optimizers that hold nothing that would be missed, unless they have momentum."""
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.order import kind_of
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.checkpoints import scheduler_forgotten
@@ -92,7 +93,7 @@ def _resumes(project: Project, place: Call) -> bool:
     return any("opt" in written(c.receiver).lower() or kind_of(project, c) == "optimizer" for c in here)
 
 
-NAMED = re.compile(r"model|net|opt|module|agent|policy|encoder|decoder|scaler|ema", re.IGNORECASE)
+NAMED = pattern(r"model|net|opt|module|agent|policy|encoder|decoder|scaler|ema", re.IGNORECASE)
 """Names of parameters that tell what is restored."""
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.order import loops
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.checkpoints import by_reference
@@ -55,9 +56,9 @@ def main(model, loader, epochs):
 """
 
 
-OTHER = re.compile(r"loader|sampler|sched|dl$|scaler|accelerator", re.IGNORECASE)
+OTHER = pattern(r"loader|sampler|sched|dl$|scaler|accelerator", re.IGNORECASE)
 """Objects whose state dict is a copy, or no model's."""
-NETWORK = re.compile(r"model|net$|network|policy|module", re.IGNORECASE)
+NETWORK = pattern(r"model|net$|network|policy|module", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import source, trains
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -98,7 +99,7 @@ def main(model, opt):
         torch.save({"model": 1, "opt": 2, "epoch": epoch}, "last.pt")
 """,
 )
-COUNTERS = re.compile(r"^(epochs?|steps?|iters?|iterations?|global_step|start_epoch|n_iter|iter_num|it)$")
+COUNTERS = pattern(r"^(epochs?|steps?|iters?|iterations?|global_step|start_epoch|n_iter|iter_num|it)$")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.catalogue.tables import family
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.bags import training
 from trainwreck.code.settings.told import told
@@ -63,8 +64,8 @@ stage: sft
 finetuning_type: lora
 template: default
 """
-_CHAT = re.compile(r"instruct|chat|-it\b|_it\b", re.IGNORECASE)
-_GENERATION = re.compile(r"llama-?(\d)", re.IGNORECASE)
+_CHAT = pattern(r"instruct|chat|-it\b|_it\b", re.IGNORECASE)
+_GENERATION = pattern(r"llama-?(\d)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.accepted import close
 from trainwreck.code.settings.hydra import compose, mains
@@ -70,7 +71,7 @@ x: ${from.elsewhere}
 from omegaconf import OmegaConf
 cfg = OmegaConf.merge(OmegaConf.load("part.yaml"), OmegaConf.from_cli())
 """
-_INTERPOLATION = re.compile(r"(?<!\\)\$\{([A-Za-z_][\w.]*(?:\[\w+\])*)\}")
+_INTERPOLATION = pattern(r"(?<!\\)\$\{([A-Za-z_][\w.]*(?:\[\w+\])*)\}")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.facts import source
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.bags import bags
 from trainwreck.code.settings.told import told
@@ -46,7 +47,7 @@ config["train_micro_batch_size_per_gpu"] = 4
 engine, *_ = deepspeed.initialize(model=net, config=config)
 """,
 )
-_FILLED = re.compile(r"\bTrainer\b|accelerat|TrainingArguments|HfDeepSpeedConfig|lightning|[\"']auto[\"']|Config\(")
+_FILLED = pattern(r"\bTrainer\b|accelerat|TrainingArguments|HfDeepSpeedConfig|lightning|[\"']auto[\"']|Config\(")
 
 
 def find(project: Project) -> Iterator[Evidence]:

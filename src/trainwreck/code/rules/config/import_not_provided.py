@@ -10,10 +10,10 @@ others, and projects without a list.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.catalogue.tables import settings_table
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.settings.requirements import complete, requirements
@@ -68,7 +68,7 @@ import pandas
 """
 FEW = 3
 """Entries that a list must have to count as one that was kept: shorter ones are often only a hint."""
-_SIDE = re.compile(
+_SIDE = pattern(
     r"(?:^|/)(?:tests?|docs?|examples?|notebooks?|scripts?|tools|benchmarks?)/|(?:^|/)(?:test_|conftest|setup\.)"
 )
 

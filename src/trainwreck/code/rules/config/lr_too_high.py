@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.catalogue.tables import family, settings_table
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.bags import Bag, training
 from trainwreck.code.settings.told import told
@@ -67,7 +68,7 @@ trl sft --model_name_or_path Qwen/Qwen2.5-7B --output_dir o --learning_rate 2e-4
 trl sft --model_name_or_path Qwen/Qwen2.5-7B --output_dir o --learning_rate $LR
 """
 PREFERENCE = frozenset(["DPOConfig", "GRPOConfig", "KTOConfig", "RLOOConfig", "ORPOConfig", "CPOConfig", "PPOConfig"])
-_ADAM = re.compile(r"adamw?(?:_|$)", re.IGNORECASE)
+_ADAM = pattern(r"adamw?(?:_|$)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.facts import source
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.index import of
 from trainwreck.code.settings.loads import Read, loads, use_of
@@ -144,7 +145,7 @@ NUMBERS = frozenset(
     ]
 )
 """Keywords of torch that take a number."""
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$|[-+]?\d+\.\d*[eE]\d+$")
+_NUMBER = pattern(r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$|[-+]?\d+\.\d*[eE]\d+$")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.flow import back
 from trainwreck.code.order import constructors
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
 from trainwreck.code.rules.support import at_line
@@ -58,7 +59,7 @@ class Net(nn.Module):
     def forward(self, ids):
         return self.tok(ids)  # fails
 """
-TABLE = re.compile(r"pos|wpe", re.IGNORECASE)
+TABLE = pattern(r"pos|wpe", re.IGNORECASE)
 LIMITS = (
     "max_position_embeddings",
     "n_positions",

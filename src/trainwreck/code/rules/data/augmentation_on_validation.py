@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, default_of, last_name, written
 from trainwreck.code.order import constructors
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.evaluation import distorted
@@ -91,12 +92,12 @@ for step in range(1000):
 model.between(images[:1], images[1:2])
 """,
 )
-SWITCH = re.compile(r"^(train|training|augment|aug|is_train|augmentation)$")
-HELD = re.compile(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|\d|$)", re.IGNORECASE)
-RANDOM_TRANSFORM = re.compile(
+SWITCH = pattern(r"^(train|training|augment|aug|is_train|augmentation)$")
+HELD = pattern(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|\d|$)", re.IGNORECASE)
+RANDOM_TRANSFORM = pattern(
     r"^Random(?!Apply$|Choice$|Order$)|^ColorJitter$|^AutoAugment$|^TrivialAugment|^GaussianBlur$"
 )
-RANDOM = re.compile(r"rand|jitter|flip|crop|noise|rotat|augment|roll|distort|normal\(", re.IGNORECASE)
+RANDOM = pattern(r"rand|jitter|flip|crop|noise|rotat|augment|roll|distort|normal\(", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

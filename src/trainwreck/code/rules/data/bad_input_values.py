@@ -16,6 +16,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import source, trains
 from trainwreck.code.flow import Step, back
 from trainwreck.code.order import training_steps
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import LOADERS, is_module
@@ -103,7 +104,7 @@ def main(x, net):
     net(torch.from_numpy(x)).sum().backward()
 """,
 )
-HANDLED = re.compile(
+HANDLED = pattern(
     r"isnan|nan_to_num|isfinite|dropna|fillna|interpolate\(|nanmean|nanstd|nanmedian|Imputer|notna|isna|isnull|notnull"
     r"|ffill|bfill|nansum|nan_policy|masked_invalid|iloc\[[^\]:]+:|\.tail\(|\.truncate\(|\.query\(",
 )

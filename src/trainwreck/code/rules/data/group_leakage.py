@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import names, source
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -87,13 +88,13 @@ train_ids, test_ids = train_test_split(df["patient_id"].unique(), test_size=0.2)
 train = df[df["patient_id"].isin(train_ids)]
 """,
 )
-GROUP = re.compile(
+GROUP = pattern(
     r"^(patient|subject|user|speaker|session|customer|client|person|participant|household|author|video|clip|scene|animal"
     r"|slide|site|device|machine|driver|writer|player|student|family|donor|vessel|well|recording)s?(_?(id|ids|idx|index|no))?$",
     re.IGNORECASE,
 )
 """Names of what has several samples in common data sets."""
-BY_GROUP = re.compile(
+BY_GROUP = pattern(
     r"Group(KFold|Shuffle|Split)|LeaveOneGroup|LeavePGroup|groups=|\.isin\(|isin\(|\.unique\(\)|np\.unique"
 )
 

@@ -16,6 +16,7 @@ from trainwreck.code.facts import (
     made,
     text_of,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -63,8 +64,8 @@ class Views:
         x = self.images[i]
         return self.flip(x), self.flip(x)
 """
-MASK = re.compile(r"mask|segm|label_map|boxes|target_image|gt", re.IGNORECASE)
-GEOMETRIC = re.compile(
+MASK = pattern(r"mask|segm|label_map|boxes|target_image|gt", re.IGNORECASE)
+GEOMETRIC = pattern(
     r"^Random(Crop|ResizedCrop|HorizontalFlip|VerticalFlip|Rotation|Affine|Perspective)$|^ElasticTransform$"
 )
 

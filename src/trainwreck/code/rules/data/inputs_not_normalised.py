@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call
 from trainwreck.code.facts import source, trains
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.scale import large_inputs
@@ -84,7 +85,7 @@ x = (x - x.mean()) / x.std()
 net(x).mean().backward()
 """,
 )
-SCALES = re.compile(
+SCALES = pattern(
     r"/=? *255|/=? *256|/=? *127|\*=? *\(?1(\.0)? */ *255|0\.0039|ToTensor|normali[sz]e|to_tensor|scale=True|ToDtype"
     r"|convert_image_dtype|ConvertImageDtype|rescal|Processor|FeatureExtractor|mean\b.*std\b|\.std\(|BatchNorm|LayerNorm"
     r"|Scaler|minmax|\.max\(\)|quantize",
@@ -92,7 +93,7 @@ SCALES = re.compile(
 )
 """Whatever may bring pixels to a small range."""
 READS = {"cv2.imread", "PIL.Image.open", "torchvision.io.read_image", "torchvision.io.decode_image", "imageio.imread"}
-SETS = re.compile(r"^torchvision\.datasets\.(MNIST|FashionMNIST|KMNIST|EMNIST|CIFAR10|CIFAR100|SVHN)$")
+SETS = pattern(r"^torchvision\.datasets\.(MNIST|FashionMNIST|KMNIST|EMNIST|CIFAR10|CIFAR100|SVHN)$")
 FLOATS = ("torch.float32", "torch.float", "torch.float16", "torch.bfloat16")
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import trains
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.mixing import unmixed_labels
@@ -88,7 +89,7 @@ def smooth(x, y, decay, i):
     F.cross_entropy(ema, y).backward()
 """,
 )
-PERMUTES = re.compile(r"randperm|permutation|argsort|shuffle")
+PERMUTES = pattern(r"randperm|permutation|argsort|shuffle")
 LABELLED = (
     "cross_entropy",
     "nll_loss",

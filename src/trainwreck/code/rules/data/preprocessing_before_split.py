@@ -9,12 +9,12 @@ When it is fine: for transformations that learn nothing (hashing, log), or insid
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import HELD, TRAIN, bound_to, later, made, names_in
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.splits import statistics_of_everything
@@ -124,7 +124,7 @@ def load(X, y, model, cross_val_score):
     return pipe.fit(X_train, y_train)
 """,
 )
-LEARNED = re.compile(
+LEARNED = pattern(
     r"Scaler$|Imputer$|^SelectKBest$|^SelectFromModel$|^SelectPercentile$|^RFE|^PCA$|^TruncatedSVD$|^PowerTransformer$"
     r"|^QuantileTransformer$|^TargetEncoder$|^KBinsDiscretizer$|^TfidfVectorizer$|^Normalizer$|^VarianceThreshold$"
 )

@@ -9,7 +9,6 @@ When it is fine: with ``transform`` on the test part.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call
@@ -20,6 +19,7 @@ from trainwreck.code.facts import (
     made,
     refits,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.evaluation import scaled_apart
@@ -54,7 +54,7 @@ train_tf = T.Compose([T.RandomCrop(32), T.ToTensor(), norm])
 test_tf = T.Compose([T.ToTensor(), norm])
 plain_train, plain_test = T.Compose([T.ToTensor()]), T.Compose([T.ToTensor()])
 """
-SCALERS = re.compile(r"Scaler$|Imputer$|^PCA$|Transformer$|^Normalizer$|^SelectKBest$")
+SCALERS = pattern(r"Scaler$|Imputer$|^PCA$|Transformer$|^Normalizer$|^SelectKBest$")
 
 
 def find(project: Project) -> Iterator[Evidence]:

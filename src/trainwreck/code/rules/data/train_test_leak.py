@@ -18,6 +18,7 @@ from trainwreck.code.facts import TEST as TEST_NAMES
 from trainwreck.code.facts import TRAIN as TRAIN_NAMES
 from trainwreck.code.facts import made, names_in
 from trainwreck.code.order import training_steps
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.splits import held_out_in_training
@@ -94,15 +95,13 @@ def main(x, y):
     x_val, y_val = x[:n_val], y[:n_val]
     return x_train, x_val
 """
-TRAIN = re.compile(r"(^|_)(tr|train|training|fit)(_|$)|^train", re.IGNORECASE)
-HELD = re.compile(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|$)", re.IGNORECASE)
+TRAIN = pattern(r"(^|_)(tr|train|training|fit)(_|$)|^train", re.IGNORECASE)
+HELD = pattern(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|$)", re.IGNORECASE)
 
 
-ADAPTS = re.compile(r"adapt|tta|attack|adversar|invert|latent|finetune_on|online|prequential", re.IGNORECASE)
+ADAPTS = pattern(r"adapt|tta|attack|adversar|invert|latent|finetune_on|online|prequential", re.IGNORECASE)
 """Functions that learn from test inputs on purpose."""
-MEASURES = re.compile(
-    r"^(evaluate|validate|test|eval|score|run_eval|evaluation|compute_accuracy|accuracy)", re.IGNORECASE
-)
+MEASURES = pattern(r"^(evaluate|validate|test|eval|score|run_eval|evaluation|compute_accuracy|accuracy)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -17,6 +17,7 @@ from trainwreck.code.facts import (
     option,
     text_of,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import LOADERS
@@ -69,8 +70,8 @@ def main(init):
     return a, b, DataLoader(Single(), num_workers=0), DataLoader(Single(), num_workers=2, worker_init_fn=init)
 """,
 )
-SHARDS = re.compile(r"worker|shard|rank|split_by|world_size|islice", re.IGNORECASE)
-RANDOM = re.compile(r"rand|normal|choice|shuffle|sample|simulat|env\.|generate", re.IGNORECASE)
+SHARDS = pattern(r"worker|shard|rank|split_by|world_size|islice", re.IGNORECASE)
+RANDOM = pattern(r"rand|normal|choice|shuffle|sample|simulat|env\.|generate", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Binding
@@ -53,9 +54,7 @@ BY_TYPE = (
     (r"sqlite|Connection|psycopg|cursor", r"connect$|cursor$|Environment$|open$"),
     (r"module", r"import_module$"),
 )
-HANDLES = re.compile(
-    r"\b(open|File|connect|Lock|RLock|Queue|TarFile|ZipFile|Session|Client|SummaryWriter|memmap|socket)$"
-)
+HANDLES = pattern(r"\b(open|File|connect|Lock|RLock|Queue|TarFile|ZipFile|Session|Client|SummaryWriter|memmap|socket)$")
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

@@ -12,12 +12,12 @@ Measured on torch 2.13: two workers and ten epochs replay one sequence of a priv
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import made, only, option
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
@@ -162,9 +162,9 @@ loaders = [
 ]
 """,
 )
-DIFFERS = re.compile(r"initial_seed|\.seed\b(?!\()|\.id\b|getpid|time\(|urandom|SeedSequence|rank")
+DIFFERS = pattern(r"initial_seed|\.seed\b(?!\()|\.id\b|getpid|time\(|urandom|SeedSequence|rank")
 GENERATORS = frozenset(["default_rng", "RandomState", "Random", "Generator"])
-OF_WORKER = re.compile(r"get_worker_info|initial_seed|worker_id")
+OF_WORKER = pattern(r"get_worker_info|initial_seed|worker_id")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -16,6 +16,7 @@ from trainwreck.code.facts import (
     is_torch,
     names_in,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding
@@ -63,7 +64,7 @@ def train(model, loader, device, batch):
 TENSORS = frozenset(
     ["tensor", "randn", "rand", "zeros", "ones", "from_numpy", "arange", "randint", "full", "as_tensor", "stack", "cat"]
 )
-LOADER = re.compile(r"loader|(^|_)dl$|dataloader", re.IGNORECASE)
+LOADER = pattern(r"loader|(^|_)dl$|dataloader", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

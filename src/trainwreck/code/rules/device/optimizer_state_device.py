@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import later, made, optimizers, text_of
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -72,7 +73,7 @@ def to_cpu(net, path):
     opt.load_state_dict(torch.load(path))
     torch.save(net.cpu(), "x")
 """
-DEVICE = re.compile(r"cuda|device|gpu|rank|mps", re.IGNORECASE)
+DEVICE = pattern(r"cuda|device|gpu|rank|mps", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

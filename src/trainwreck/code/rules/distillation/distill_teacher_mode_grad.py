@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import bound_to, made, source, text_of, trains
 from trainwreck.code.order import training_steps, under_no_grad
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.distilling import teacher_state
@@ -117,11 +118,11 @@ def accuracy(net, x):
     net.eval()
     return net(x)
 """
-NOISY = re.compile(r"Dropout|BatchNorm|dropout\(|batch_norm\(|InstanceNorm|DropPath")
-AVERAGED = re.compile(
+NOISY = pattern(r"Dropout|BatchNorm|dropout\(|batch_norm\(|InstanceNorm|DropPath")
+AVERAGED = pattern(
     r"ema|lerp_|moving_average|deepcopy\(\s*(self\.)?student|momentum_update|mean.?teacher", re.IGNORECASE
 )
-TEACHER = re.compile(r"(^|[._])teacher(_model|_net|_network)?$")
+TEACHER = pattern(r"(^|[._])teacher(_model|_net|_network)?$")
 
 
 def find(project: Project) -> Iterator[Evidence]:

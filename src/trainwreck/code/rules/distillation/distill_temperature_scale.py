@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import linear, only, source
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.distilling import temperatures
@@ -64,7 +65,7 @@ def other(s, t, tau):
     return F.kl_div(F.log_softmax(s / tau, 1), F.softmax(t / tau, 1)) * tau**2
 """
 
-NETWORK = re.compile(r"student|teacher|model|net", re.IGNORECASE)
+NETWORK = pattern(r"student|teacher|model|net", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

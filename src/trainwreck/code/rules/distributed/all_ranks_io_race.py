@@ -23,6 +23,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.order import (
     training_steps,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -81,7 +82,7 @@ def train(model, loader, opt):
     if first:
         torch.save(opt.state_dict(), "opt.pt")
 """
-RANK = re.compile(r"rank|main|master|is_|global_step|primary|save", re.IGNORECASE)
+RANK = pattern(r"rank|main|master|is_|global_step|primary|save", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

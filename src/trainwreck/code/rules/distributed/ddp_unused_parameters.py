@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.aliases import calls_to
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made, only, option, source, text_of
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
@@ -105,15 +106,15 @@ d = DDP(Spare(), find_unused_parameters=True)
 e = Spare()
 """,
 )
-LAYERS = re.compile(
+LAYERS = pattern(
     r"^(Linear|Bilinear|Conv\w*|Embedding\w*|LSTM|GRU|RNN|LayerNorm|RMSNorm|GroupNorm|BatchNorm\w+|Parameter|PReLU"
     r"|MultiheadAttention|Transformer\w*)$"
 )
 """Things of ``torch.nn`` that always hold parameters."""
-INDIRECT = re.compile(
+INDIRECT = pattern(
     r"getattr|_modules|named_children|children\(|\.modules\(|__dict__|vars\(|named_parameters|parameters\("
 )
-SKIP = re.compile(r"^(random|torch|np|numpy)\.(random\.)?(random|rand|uniform)\(")
+SKIP = pattern(r"^(random|torch|np|numpy)\.(random\.)?(random|rand|uniform)\(")
 
 
 def find(project: Project) -> Iterator[Evidence]:

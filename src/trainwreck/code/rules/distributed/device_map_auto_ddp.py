@@ -8,13 +8,13 @@ When it is fine: in one process, or with ``device_map={"": local_rank}``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.aliases import calls_to
 from trainwreck.code.beside import texts
 from trainwreck.code.calls import Call
 from trainwreck.code.facts import is_torch, made, only, option
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -57,7 +57,7 @@ def third():
     return AutoModelForCausalLM.from_pretrained("gpt2", device_map={"": PartialState().process_index})
 """
 SPLITS = ("auto", "balanced", "balanced_low_0", "sequential")
-LAUNCH = re.compile(
+LAUNCH = pattern(
     r"(torchrun|torch\.distributed\.(?:run|launch))[^\n]*?--nproc[-_]per[-_]node[= ](?P<n>\d+|gpu|auto)"
     r"|accelerate\s+launch[^\n]*?--num_processes[= ](?P<m>\d+)"
 )

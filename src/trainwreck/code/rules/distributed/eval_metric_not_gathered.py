@@ -9,12 +9,12 @@ When it is fine: where a metric object synchronises by itself, or the whole set 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import ENGINES, HELD, TRAIN, bound_to, is_torch, made, names_in, source
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -114,8 +114,8 @@ def main(model, val_set):
     return accuracy.compute()
 """,
 )
-JOINS = re.compile(r"^(all_?gather|all_?reduce|gather|reduce|allreduce|reduce_|gather_|sync|merge_all|synchronize)")
-METRICS = re.compile(r"torchmetrics|torcheval|evaluate\.load|MetricLogger|MetricCollection|SmoothedValue")
+JOINS = pattern(r"^(all_?gather|all_?reduce|gather|reduce|allreduce|reduce_|gather_|sync|merge_all|synchronize)")
+METRICS = pattern(r"torchmetrics|torcheval|evaluate\.load|MetricLogger|MetricCollection|SmoothedValue")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import ENGINES, HELD, bound_to, is_torch, made, optimizers, reach, source, text_of
 from trainwreck.code.order import TrainingStep, training_steps
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.ranks import passed_by
@@ -141,7 +142,7 @@ def main(ds, model, opt, shard):
         opt.zero_grad()
 """,
 )
-WRAPPERS = re.compile(
+WRAPPERS = pattern(
     r"DistributedDataParallel$|^DDP$|FSDP|FullyShard|^fully_shard$|^replicate$|^parallelize|^average_"
     r"|^distribute_module$|^DistributedOptimizer$|^ZeroRedundancyOptimizer$|^sync_grad|^reduce_grad|^all_?reduce_.+"
     r"|^all_gather_.*(grad|param)|^broadcast_buffers$|^prepare$"
@@ -150,9 +151,9 @@ WRAPPERS = re.compile(
 EXCHANGES = frozenset(
     ["all_reduce", "all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "reduce"]
 )
-OF_WEIGHTS = re.compile(r"grad|param|weight|bucket|flat|delta|state_dict")
+OF_WEIGHTS = pattern(r"grad|param|weight|bucket|flat|delta|state_dict")
 
-NETWORK = re.compile(r"(^|_)(model|net|network|module|policy)$", re.IGNORECASE)
+NETWORK = pattern(r"(^|_)(model|net|network|module|policy)$", re.IGNORECASE)
 HARMLESS = frozenset(
     """torch torchvision torchaudio numpy copy builtins peft transformers timm torchinfo torchsummary thop fvcore wandb
     logging json os sys""".split()

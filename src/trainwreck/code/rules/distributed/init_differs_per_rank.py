@@ -16,6 +16,7 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import ENGINES, is_torch, optimizers, reach, source
 from trainwreck.code.flow import back
 from trainwreck.code.order import training_steps
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import modules
@@ -130,9 +131,9 @@ def worker(rank, loader, path):
         opt.zero_grad()
 """,
 )
-ALIKE = re.compile(r"broadcast|DistributedDataParallel|FSDP|fully_shard|load_state_dict|from_pretrained|load_model")
+ALIKE = pattern(r"broadcast|DistributedDataParallel|FSDP|fully_shard|load_state_dict|from_pretrained|load_model")
 """Whatever may make the weights of all ranks alike."""
-RANKS = re.compile(r"rank", re.IGNORECASE)
+RANKS = pattern(r"rank", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

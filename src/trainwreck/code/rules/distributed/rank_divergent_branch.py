@@ -16,6 +16,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import (
     inside,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import FunctionNode
@@ -108,7 +109,7 @@ COLLECTIVES = frozenset(
         "all_gather_into_tensor",
     ]
 )
-RANK = re.compile(
+RANK = pattern(
     r"(^|[\w.]*_|\.)rank(\(\))? (==|!=|>) 0|is_main|is_master|"
     r"is_master|is_rank_zero|is_local_main|get_rank\(\) == 0|not [\w.]*rank\b",
     re.IGNORECASE,

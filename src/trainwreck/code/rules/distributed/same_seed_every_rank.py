@@ -16,6 +16,7 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import ENGINES, is_torch, reach, source
 from trainwreck.code.flow import back
 from trainwreck.code.order import training_steps
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -114,7 +115,7 @@ PICKS = {
     "random": frozenset(["sample", "choice", "choices", "randrange", "randint"]),
 }
 """Draws that choose samples, by the package whose generator they use."""
-RANKS = re.compile(r"rank|world_size|process_index|shard", re.IGNORECASE)
+RANKS = pattern(r"rank|world_size|process_index|shard", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

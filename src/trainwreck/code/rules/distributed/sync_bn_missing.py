@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from trainwreck.code.aliases import calls_to
 from trainwreck.code.calls import Call
 from trainwreck.code.facts import BATCHNORMS, is_torch, made, option, source, text_of
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -95,7 +96,7 @@ def main(train_set):
 """,
 )
 TINY = 4
-WITH_NORM = re.compile(
+WITH_NORM = pattern(
     r"^torchvision\.models\.(resnet|resnext|wide_resnet|densenet|mobilenet|efficientnet|regnet|vgg\d+_bn)"
 )
 

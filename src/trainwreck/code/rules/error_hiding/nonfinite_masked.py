@@ -22,6 +22,7 @@ from trainwreck.code.order import (
     TrainingStep,
     training_steps,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -72,7 +73,7 @@ def train(model, loader, optimizer, criterion):
         optimizer.step()
     scores = torch.nan_to_num(loss.detach())
 """
-LOSS = re.compile(r"(^|_)(loss|losses|objective)(_|\d|$)|\.grad$", re.IGNORECASE)
+LOSS = pattern(r"(^|_)(loss|losses|objective)(_|\d|$)|\.grad$", re.IGNORECASE)
 TESTS = ("isnan", "isinf", "isfinite")
 
 

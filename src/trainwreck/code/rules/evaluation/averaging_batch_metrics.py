@@ -16,6 +16,7 @@ from trainwreck.code.calls import last_name
 from trainwreck.code.facts import (
     loop_over,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -61,7 +62,7 @@ METRICS = (
     "fbeta_score",
     "matthews_corrcoef",
 )
-LOADER = re.compile(r"loader|batches|(^|_)dl$", re.IGNORECASE)
+LOADER = pattern(r"loader|batches|(^|_)dl$", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -17,6 +17,7 @@ from trainwreck.code.facts import (
     only,
     option,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.selection import extreme_kept, worst_kept
@@ -304,10 +305,8 @@ keep = ModelCheckpoint(monitor="val_acc", mode="max"), EarlyStopping("val_loss",
 plain = ModelCheckpoint(monitor="val_loss")
 """,
 )
-HIGH = re.compile(
-    r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recall|precision|r2|psnr)(_|\d|$)", re.IGNORECASE
-)
-LOW = re.compile(r"(^|_)(loss|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid)(_|\d|$)", re.IGNORECASE)
+HIGH = pattern(r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recall|precision|r2|psnr)(_|\d|$)", re.IGNORECASE)
+LOW = pattern(r"(^|_)(loss|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid)(_|\d|$)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -19,6 +19,7 @@ from trainwreck.code.facts import (
     only,
     option,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -59,8 +60,8 @@ def fit(model, train_epoch, validate, epochs):
         if train_loss < 1e-3:
             break
 """
-FIGURE = re.compile(r"(^|_)(tr|train|training)_?(loss|acc|accuracy|error|metric|score)", re.IGNORECASE)
-VALID = re.compile(
+FIGURE = pattern(r"(^|_)(tr|train|training)_?(loss|acc|accuracy|error|metric|score)", re.IGNORECASE)
+VALID = pattern(
     r"(^|_|\b)(val|valid|validation|dev|eval)_?(loss|acc|accuracy|error|metric|score|loader|dl|set|ds)", re.IGNORECASE
 )
 

@@ -21,6 +21,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.order import (
     position,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -63,7 +64,7 @@ def evaluate(model, val_loader, sizes):
         break
     return total / n, first_loss
 """
-FIGURE = re.compile(r"(^|_)(correct|acc|accuracy|loss|f1|auc|mse|mae|hits|score|error)(_|\d|$)", re.IGNORECASE)
+FIGURE = pattern(r"(^|_)(correct|acc|accuracy|loss|f1|auc|mse|mae|hits|score|error)(_|\d|$)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -9,11 +9,11 @@ When it is fine: with ordered classes, or where predictions are rounded on purpo
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import made, only, option
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -84,14 +84,12 @@ OF_NUMBERS = frozenset(
         "explained_variance_score",
     ]
 )
-SCORING_CLASSES = re.compile(r"^(accuracy|f1|precision|recall|balanced_accuracy|jaccard)")
-SCORING_NUMBERS = re.compile(r"^(r2|neg_mean_|neg_root_|explained_variance|neg_median)")
-REGRESSORS = re.compile(
+SCORING_CLASSES = pattern(r"^(accuracy|f1|precision|recall|balanced_accuracy|jaccard)")
+SCORING_NUMBERS = pattern(r"^(r2|neg_mean_|neg_root_|explained_variance|neg_median)")
+REGRESSORS = pattern(
     r"Regressor$|^(LinearRegression|Ridge|RidgeCV|Lasso|LassoCV|ElasticNet|ElasticNetCV|SVR|LinearSVR|BayesianRidge)$"
 )
-CLASSIFIERS = re.compile(
-    r"Classifier$|^(LogisticRegression|LogisticRegressionCV|SVC|LinearSVC|GaussianNB|MultinomialNB)$"
-)
+CLASSIFIERS = pattern(r"Classifier$|^(LogisticRegression|LogisticRegressionCV|SVC|LinearSVC|GaussianNB|MultinomialNB)$")
 PACKAGES = ("sklearn", "xgboost", "lightgbm", "catboost")
 
 

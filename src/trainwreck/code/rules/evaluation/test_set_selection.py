@@ -9,7 +9,6 @@ When it is fine: where the name is wrong and it is a validation set.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import written
@@ -22,6 +21,7 @@ from trainwreck.code.facts import (
     names,
     names_in,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.evaluation import chosen_on_test
@@ -100,7 +100,7 @@ def tune(probs, y_val, f1_score, search, X_train, y_train, X_test):
 KEEPS = ("save", "state_dict", "deepcopy")
 
 
-EPOCHS = re.compile(r"epoch|step|iter|batch|round")
+EPOCHS = pattern(r"epoch|step|iter|batch|round")
 
 
 def find(project: Project) -> Iterator[Evidence]:

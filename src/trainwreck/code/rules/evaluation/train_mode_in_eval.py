@@ -27,6 +27,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.order import (
     under_no_grad,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.modes import train_in_eval
@@ -111,7 +112,7 @@ def sampled(x, y):
             print(torch.stack([net(x) for _ in range(20)]).std(0))
 sampled(torch.randn(50, 4), torch.randn(50, 1))
 """
-SWITCH = re.compile(
+SWITCH = pattern(
     r"\.eval\(|\.train\(\s*(mode=)?(False|not |mode|training|is_train)|\.train\([a-z_]+\)|set_mode|mc_?dropout|monte",
     re.IGNORECASE,
 )

@@ -17,6 +17,7 @@ from trainwreck.code.arguments import imported
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made, option
 from trainwreck.code.order import under_no_grad
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.preferences import own_reference
@@ -113,7 +114,7 @@ PREFERENCE = ("sigmoid", "logsigmoid", "softplus", "LogSigmoid", "Softplus", "kl
 """What a loss on a margin or a distance to a reference is written with."""
 SAME_OBJECT = frozenset(["eval", "train", "to", "cuda", "cpu", "requires_grad_", "copy", "compile", "float", "half"])
 """Calls that leave the weights where they are; ``copy.copy`` shares them too."""
-OTHER = re.compile(r"teacher|target|ema|momentum|critic", re.IGNORECASE)
+OTHER = pattern(r"teacher|target|ema|momentum|critic", re.IGNORECASE)
 MAX_DEPTH = 8
 
 

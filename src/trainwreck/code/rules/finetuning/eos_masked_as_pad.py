@@ -9,11 +9,11 @@ When it is fine: where labels are masked by the attention mask, and for plain pr
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import only, option
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -68,7 +68,7 @@ def collate(rows):
     return {**batch, "labels": labels}
 """,
 )
-MASKED = re.compile(r"==\s*\w*\.?pad_token_id")
+MASKED = pattern(r"==\s*\w*\.?pad_token_id")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.huggingface import holder, loaded_by, model_loads
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.spine import ends
@@ -48,8 +49,8 @@ for ids in loader:
     other = model(input_ids=ids[:, 1:], labels=ids[:, 1:]).loss
     own = network(ids[:, :-1], labels=ids[:, 1:])
 """
-SHIFTED = re.compile(r"\[(\.\.\.|:), 1:\]|\[1:\]")
-CUT = re.compile(r"\[(\.\.\.|:), :-1\]|\[:-1\]")
+SHIFTED = pattern(r"\[(\.\.\.|:), 1:\]|\[1:\]")
+CUT = pattern(r"\[(\.\.\.|:), :-1\]|\[:-1\]")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -8,12 +8,12 @@ When it is fine: with a collator that makes the labels itself, or without paddin
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import made, only, option
 from trainwreck.code.huggingface import text_has, tokenizer_loads, trainer_calls, trains
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -79,7 +79,7 @@ def main(args, data):
     Trainer(model=AutoModelForCausalLM.from_pretrained("m"), args=args, train_dataset=data).train()
 """,
 )
-COPY = re.compile(r"(?:list\()?(\w+)(?:\[['\"]input_ids['\"]\]|\.input_ids)(\.copy\(\)|\.clone\(\)|\[:\])?\)?")
+COPY = pattern(r"(?:list\()?(\w+)(?:\[['\"]input_ids['\"]\]|\.input_ids)(\.copy\(\)|\.clone\(\)|\[:\])?\)?")
 
 
 def find(project: Project) -> Iterator[Evidence]:

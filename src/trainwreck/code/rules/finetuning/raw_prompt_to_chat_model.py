@@ -8,13 +8,13 @@ When it is fine: where the markers stand in the text, and where completion is wh
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.catalogue import hub
 from trainwreck.code.calls import Call
 from trainwreck.code.facts import made
 from trainwreck.code.huggingface import loaded_by, model_loads, name_of, trains
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -60,11 +60,11 @@ ids = tok(f"<|im_start|>user\\n{question}<|im_end|>\\n<|im_start|>assistant\\n",
 out = model.generate(**ids, max_new_tokens=64)
 """,
 )
-MARKED = re.compile(
+MARKED = pattern(
     r"apply_chat_template|<\|im_start|\[INST\]|start_header_id|<start_of_turn>|<\|user|<\|assistant|### |ASSISTANT:|"
     r"chat_template|Assistant:|conv_template|get_conversation|prompt_template|format_prompt|build_prompt|USER:|Human:"
 )
-INSTRUCT = re.compile(r"(?i)(^|[-_/.])(instruct|chat|it)([-_.]|$)")
+INSTRUCT = pattern(r"(?i)(^|[-_/.])(instruct|chat|it)([-_.]|$)")
 """Parts of names that publishers give to checkpoints that were tuned on a template."""
 
 

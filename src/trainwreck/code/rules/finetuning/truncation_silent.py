@@ -8,12 +8,12 @@ When it is fine: with ``max_length``, and where nothing is longer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.arguments import attributes_set, imported
 from trainwreck.code.facts import complete, only, option
 from trainwreck.code.huggingface import release, tokenizer_loads
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.values import number
@@ -43,9 +43,7 @@ one = SFTConfig(output_dir="o", max_length=MAX_SEQ_LENGTH)
 two = SFTConfig(output_dir="o", max_length=None)
 three = SFTConfig(output_dir="o", **options)
 """
-LENGTH = re.compile(
-    r"(?i)^(max_?seq(uence)?_?(len|length)|max_?(len|length)|context_?length|seq_?len(gth)?|block_?size)$"
-)
+LENGTH = pattern(r"(?i)^(max_?seq(uence)?_?(len|length)|max_?(len|length)|context_?length|seq_?len(gth)?|block_?size)$")
 DEFAULT = 1024
 """``SFTConfig.max_length`` since TRL 0.16."""
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.huggingface import holder, loaded_by, model_loads
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -58,7 +59,7 @@ def score(row, batch, n):
     other = tok.decode(both.generate(**batch)[0])
     return answer == row["answer"], cut == "x", part == "y", other == "z"
 """
-JUDGED = re.compile(r"json\.loads|==|startswith|\bint\(|\bfloat\(|compute\(")
+JUDGED = pattern(r"json\.loads|==|startswith|\bint\(|\bfloat\(|compute\(")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
@@ -35,7 +36,7 @@ class Quantizer(nn.Module):
         self.codebook.weight.data.normal_(0, 0.3)
         nn.init.uniform_(self.codebook.weight, -1.0 / n, 1.0 / n)
 """
-CODES = re.compile(r"codebook|code_?vec|codes\b|quant|\bvq\b", re.IGNORECASE)
+CODES = pattern(r"codebook|code_?vec|codes\b|quant|\bvq\b", re.IGNORECASE)
 FAR = 2.0
 """Mean over standard deviation beyond which nearly all codes lie on one side of zero (a judgement)."""
 

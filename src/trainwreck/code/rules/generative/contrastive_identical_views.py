@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import DROPOUTS, source
 from trainwreck.code.order import loops
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.views import identical
@@ -102,11 +103,11 @@ def siblings(net, head, loader, opt, loss_fn):
         loss_fn(net(shown), head(kept)).backward()
         opt.step()
 """
-CONTRAST = re.compile(
+CONTRAST = pattern(
     r"nt_?xent|info_?nce|contrast|simclr|byol|simsiam|barlow|vicreg|moco|\btwo.?views?|positive pair", re.IGNORECASE
 )
 """Words of the method in names; without one a double call may be anything."""
-VIEWS = re.compile(
+VIEWS = pattern(
     r"^(x|v|im|img|image|view|aug|a|b|xi|xj|crop)?_?(1|2|a|b|i|j|one|two|left|right|view\w*)?$", re.IGNORECASE
 )
 

@@ -18,6 +18,7 @@ from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import source, text_of
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.similarities import scaled
@@ -103,8 +104,8 @@ class Mixed(nn.Module):
 def train(net, x, y):
     return F.cross_entropy(net(x).exp(), y)
 """
-TEMPERATURE = re.compile(r"(^|[._])(tau|temp|temperature)$", re.IGNORECASE)
-SIMILARITY = re.compile(r"@|matmul|\bmm\b|einsum|cosine_similarity")
+TEMPERATURE = pattern(r"(^|[._])(tau|temp|temperature)$", re.IGNORECASE)
+SIMILARITY = pattern(r"@|matmul|\bmm\b|einsum|cosine_similarity")
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -215,7 +216,7 @@ def _turned(project: Project) -> Iterator[Evidence]:
                 yield sighting(__name__, (node, scope), says + ("flat" if gain < 1 else "a hard maximum"))
 
 
-PAIRWISE = re.compile(r"\.t\(\)|\.T\b|\.mT\b|\bmm\(|einsum|cosine_similarity|transpose\(0, 1\)|transpose\(-?1, ")
+PAIRWISE = pattern(r"\.t\(\)|\.T\b|\.mT\b|\bmm\(|einsum|cosine_similarity|transpose\(0, 1\)|transpose\(-?1, ")
 """A product of all pairs of a batch."""
 SCALES = frozenset(["mul", "div", "mul_", "div_"])
 Scaling = tuple[ast.expr, ast.expr, ast.expr, bool]

@@ -21,6 +21,7 @@ from trainwreck.code.order import (
     training_steps,
     under_no_grad,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.adversarial import leaking
@@ -64,8 +65,8 @@ def train(gen, disc, loader, opt_g, opt_d, bce, ones, zeros, noise):
         g_loss.backward()
         opt_g.step()
 """
-DISC = re.compile(r"(^|[._])(d|disc|discriminator|critic|netd|d_net)$", re.IGNORECASE)
-GEN = re.compile(r"(^|[._])(g|gen|generator|netg|g_net)$", re.IGNORECASE)
+DISC = pattern(r"(^|[._])(d|disc|discriminator|critic|netd|d_net)$", re.IGNORECASE)
+GEN = pattern(r"(^|[._])(g|gen|generator|netg|g_net)$", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

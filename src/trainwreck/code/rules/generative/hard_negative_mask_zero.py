@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import trains
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.similarities import masked_to_zero
@@ -68,8 +69,8 @@ def triplet(z, y, margin=0.2):
 def train(net, x, y):
     triplet(net(x), y).backward()
 """
-MASK = re.compile(r"mask|same|diff|neg|pos|eye|~|!=|==|valid", re.IGNORECASE)
-DISTANCE = re.compile(r"dist|(^|\W)d(\W|$)|cdist|pairwise", re.IGNORECASE)
+MASK = pattern(r"mask|same|diff|neg|pos|eye|~|!=|==|valid", re.IGNORECASE)
+DISTANCE = pattern(r"dist|(^|\W)d(\W|$)|cdist|pairwise", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

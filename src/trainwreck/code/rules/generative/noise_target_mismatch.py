@@ -17,6 +17,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.flow import back
 from trainwreck.code.objective import Term, objectives
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.denoising import other_noise
@@ -118,7 +119,7 @@ def _written(project: Project) -> Iterator[Evidence]:
     yield from found or _of_differences(project)
 
 
-ADDED = re.compile(r"(sqrt|abar|alpha|ab\b|bar|sigma|a_t|s_t)", re.IGNORECASE)
+ADDED = pattern(r"(sqrt|abar|alpha|ab\b|bar|sigma|a_t|s_t)", re.IGNORECASE)
 
 
 def _of_differences(project: Project) -> Iterator[Evidence]:

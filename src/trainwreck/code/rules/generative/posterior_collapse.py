@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.objective import Factor, Term, multipliers, objectives
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.variational import heavy_divergence
@@ -109,7 +110,7 @@ TOO_MUCH = 30.0
 """Ratio of the weights. beta-VAE was studied up to 16 (ICLR 2017)."""
 ENDLESS = 2.0
 """A warm-up of the weight that passes this factor has no upper end."""
-RAMP = re.compile(r"warm|anneal|ramp", re.IGNORECASE)
+RAMP = pattern(r"warm|anneal|ramp", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

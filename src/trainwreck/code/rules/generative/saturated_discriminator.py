@@ -18,6 +18,7 @@ from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import optimizers, option
 from trainwreck.code.objective import Term, objectives
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.adversarial import saturating
@@ -80,10 +81,8 @@ RATIO = 10.0
 """Two time-scale training uses 1 to 5 (arXiv:1706.08500); nobody reports more than that as useful."""
 USUAL = 4e-4
 """A usual rate of Adam in adversarial training (between 1e-4 of arXiv:1802.05957 and 2e-3): tells which one is off."""
-DISCRIMINATOR = re.compile(
-    r"(^|_|\.)(d|netd|disc\w*|discriminator\w*|critic)(_|\.|$)|^D$|\.D\b|\bnetD\b", re.IGNORECASE
-)
-GENERATOR = re.compile(r"(^|_|\.)(g|netg|gen|generator\w*)(_|\.|$)|^G$|\.G\b|\bnetG\b", re.IGNORECASE)
+DISCRIMINATOR = pattern(r"(^|_|\.)(d|netd|disc\w*|discriminator\w*|critic)(_|\.|$)|^D$|\.D\b|\bnetD\b", re.IGNORECASE)
+GENERATOR = pattern(r"(^|_|\.)(g|netg|gen|generator\w*)(_|\.|$)|^G$|\.G\b|\bnetG\b", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

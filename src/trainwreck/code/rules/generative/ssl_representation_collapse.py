@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import source
 from trainwreck.code.objective import Term, objectives
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.views import collapsing
@@ -70,12 +71,12 @@ def train(f, h, loader, opt, teacher_vectors):
         fit.backward()
         opt.step()
 """
-KEPT_APART = re.compile(
+KEPT_APART = pattern(
     r"detach|no_grad|stop_?grad|momentum|ema|target_(net|encoder|network)|std\(|var\(|cov|eye\(|off_diag|cross_entropy|"
     r"logsumexp|negative|triplet|margin|queue|deepcopy|teacher|relu\(.*margin",
     re.IGNORECASE,
 )
-TWO_VIEWS = re.compile(r"view|aug|siam|byol|simclr|self.?superv|predictor|projector|positive", re.IGNORECASE)
+TWO_VIEWS = pattern(r"view|aug|siam|byol|simclr|self.?superv|predictor|projector|positive", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

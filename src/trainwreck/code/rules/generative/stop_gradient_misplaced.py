@@ -18,6 +18,7 @@ from trainwreck.code.facts import made, network
 from trainwreck.code.flow import Step, onward
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.order import inside, under_no_grad
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.quantising import misplaced
@@ -134,7 +135,7 @@ def losses(z, q):
     return codebook_loss, commit_loss
 """,
 )
-HELD = re.compile(r"teacher|target|ema|momentum|frozen|slow|critic|value|old|ref", re.IGNORECASE)
+HELD = pattern(r"teacher|target|ema|momentum|frozen|slow|critic|value|old|ref", re.IGNORECASE)
 """Networks that are meant to get no gradient, or get it from a loss of their own."""
 MAX_PLACES = 1500
 

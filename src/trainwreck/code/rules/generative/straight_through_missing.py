@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import text_of, trains
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.quantising import blocked
@@ -120,8 +121,8 @@ def train(net, z, opt):
     net(z)[0].mean().backward()
 """,
 )
-CODES = re.compile(r"(?<![a-z])codes?(?![a-z])|codebook|quant(?!ile)|\bvq|commit|\bk_?means|vocab_emb", re.IGNORECASE)
-OTHER_WAY = re.compile(r"gumbel|straight|autograd\.Function|register_hook|rotat|rotation", re.IGNORECASE)
+CODES = pattern(r"(?<![a-z])codes?(?![a-z])|codebook|quant(?!ile)|\bvq|commit|\bk_?means|vocab_emb", re.IGNORECASE)
+OTHER_WAY = pattern(r"gumbel|straight|autograd\.Function|register_hook|rotat|rotation", re.IGNORECASE)
 KEEPS = frozenset(
     [
         "view",

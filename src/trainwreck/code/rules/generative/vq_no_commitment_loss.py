@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import written
 from trainwreck.code.facts import source
 from trainwreck.code.objective import objectives
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.quantising import uncommitted
@@ -83,7 +84,7 @@ def encode(encoder, quantizer, x):
     z, commit_loss, _ = quantizer(encoder(x))
     return z
 """
-TERM = re.compile(r"commit|(^|_)vq_?loss|codebook_?loss|quant\w*_?loss|embed_?loss", re.IGNORECASE)
+TERM = pattern(r"commit|(^|_)vq_?loss|codebook_?loss|quant\w*_?loss|embed_?loss", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.index import of
 from trainwreck.code.settings.told import told
@@ -49,7 +50,7 @@ SWITCHES = {
     "CUDA_LAUNCH_BLOCKING": (re.compile(r"1$"), "every kernel is waited for, which slows the whole run down"),
     "TORCH_DISTRIBUTED_DEBUG": (re.compile(r"DETAIL$"), "every collective is checked first, which slows the run down"),
 }
-_DEBUGGING = re.compile(r"debug|repro|test|trace|profile", re.IGNORECASE)
+_DEBUGGING = pattern(r"debug|repro|test|trace|profile", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

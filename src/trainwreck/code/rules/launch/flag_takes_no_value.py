@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.index import of
 from trainwreck.code.settings.parsers import parser_of
@@ -54,7 +55,7 @@ args = parser.parse_args()
 python train.py --fp16 folder/train --bf16 true --no-tune
 python train.py data --fp16
 """
-_WORD = re.compile(r"(?:true|false|yes|no|on|off|0|1)$", re.IGNORECASE)
+_WORD = pattern(r"(?:true|false|yes|no|on|off|0|1)$", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

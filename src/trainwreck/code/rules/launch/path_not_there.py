@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.beside import texts
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.index import of
 from trainwreck.code.settings.launch import Launch
@@ -59,8 +60,8 @@ python scripts/train.py
 cp conf/base.yaml tmp/base.yaml
 python src/train.py --config tmp/base.yaml
 """
-_NAMED = re.compile(r"[\w./-]+\.(?:py|yaml|yml|json|toml)$")
-_MOVING = re.compile(r"^\s*(?:cd|pushd|git clone|wget|curl)\b|\bcp\b|\bln\b|\bmv\b|cat\s*>|\btee\b", re.MULTILINE)
+_NAMED = pattern(r"[\w./-]+\.(?:py|yaml|yml|json|toml)$")
+_MOVING = pattern(r"^\s*(?:cd|pushd|git clone|wget|curl)\b|\bcp\b|\bln\b|\bmv\b|cat\s*>|\btee\b", re.MULTILINE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -9,10 +9,10 @@ When it is fine: where the script is only a wrapper of a library that is not in 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.facts import source
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.index import of
 from trainwreck.code.settings.starts import world_of
@@ -44,7 +44,7 @@ loss.backward()
 accelerate launch --num_processes 2 train.py
 """,
 )
-_DISTRIBUTED = re.compile(
+_DISTRIBUTED = pattern(
     r"distributed|[Aa]ccelerat|Trainer|[Ll]ightning|deepspeed|fabric|horovod|hvd\.|LOCAL_RANK|local_rank|\bRANK\b"
     r"|composer|colossalai|\bray\b|megatron|fsdp|FSDP|DDP|mpi4py|ignite|torch_xla|vllm|sglang"
 )
@@ -67,7 +67,7 @@ def find(project: Project) -> Iterator[Evidence]:
         yield told(__name__, launch.place, told_text, proof=world.proof, fix=fix)
 
 
-_USUAL = re.compile(
+_USUAL = pattern(
     r"^(?:torch|torchvision|torchaudio|numpy|pandas|tqdm|matplotlib|PIL|cv2|sklearn|scipy|yaml|wandb|timm|einops|tensorboard"
     r"|transformers|datasets|tokenizers|__future__)$"
 )

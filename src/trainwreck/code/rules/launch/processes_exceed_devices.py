@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.settings.index import Settings, of
 from trainwreck.code.settings.launch import Launch
@@ -65,8 +66,8 @@ torchrun --nproc_per_node 8 train.py
 #SBATCH --gres=gpu:a100:4
 torchrun --nproc_per_node 4 train.py
 """
-_GRES = re.compile(r"^#SBATCH\s+--(?:gres=gpu:|gpus-per-node=)(?:[\w.-]+:)?(\d+)\s*(?:#.*)?$", re.MULTILINE)
-_CPU = re.compile(r"\b(?:cpu|gloo|no_cuda|use_cpu)\b")
+_GRES = pattern(r"^#SBATCH\s+--(?:gres=gpu:|gpus-per-node=)(?:[\w.-]+:)?(\d+)\s*(?:#.*)?$", re.MULTILINE)
+_CPU = pattern(r"\b(?:cpu|gloo|no_cuda|use_cpu)\b")
 
 
 def find(project: Project) -> Iterator[Evidence]:

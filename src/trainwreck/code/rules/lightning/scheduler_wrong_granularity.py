@@ -9,12 +9,12 @@ When it is fine: with ``"interval": "step"``, in manual optimisation, or where t
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import text_of
 from trainwreck.code.lightning import calls_in, lightning_modules, manual
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -73,7 +73,7 @@ SCHEDULES = (
     "get_constant_schedule_with_warmup",
     "get_polynomial_decay_schedule_with_warmup",
 )
-EPOCHS = re.compile(r"epoch")
+EPOCHS = pattern(r"epoch")
 
 
 def find(project: Project) -> Iterator[Evidence]:

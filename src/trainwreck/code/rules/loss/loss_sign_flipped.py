@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import names_in, source
 from trainwreck.code.objective import Term, objectives
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.signs import divergence, flipped
@@ -135,7 +136,7 @@ def train(vae, loader, opt, policy):
         opt.step()
 """,
 )
-ASCENT = re.compile(
+ASCENT = pattern(
     r"adversar|attack|perturb|ascent|maximi[sz]e|domain|grad_?revers|\bgan\b|discrim|unlearn|forget|tent\b|MINE\b",
     re.IGNORECASE,
 )

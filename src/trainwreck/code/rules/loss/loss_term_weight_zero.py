@@ -17,6 +17,7 @@ from trainwreck.code.calls import written
 from trainwreck.code.facts import function_of, text_of
 from trainwreck.code.objective import Term, multipliers, objectives
 from trainwreck.code.order import training_steps
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.terms import error_kinds, gaussian_kl
@@ -149,10 +150,10 @@ def keep_ranks_together(model, x, y, z):
     loss = 0 * (F.mse_loss(first, y) + F.l1_loss(second, z))
     loss.backward()
 """
-TERM = re.compile(r"(^|_)(loss|kl|kld|penalty|regulari[sz]er|reg)(_|\d|$)", re.IGNORECASE)
+TERM = pattern(r"(^|_)(loss|kl|kld|penalty|regulari[sz]er|reg)(_|\d|$)", re.IGNORECASE)
 
 
-OPTIONAL = re.compile(r"aux|reg|l1|l2|smooth|penal|distil|entropy|ent_|decay|consist|percept|lpips|ema", re.IGNORECASE)
+OPTIONAL = pattern(r"aux|reg|l1|l2|smooth|penal|distil|entropy|ent_|decay|consist|percept|lpips|ema", re.IGNORECASE)
 """Words of terms that many programs ship switched off."""
 
 

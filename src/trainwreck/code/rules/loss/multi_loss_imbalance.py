@@ -17,6 +17,7 @@ from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.flow import back
 from trainwreck.code.objective import Term, multipliers, objectives
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.balance import outweighed
@@ -101,7 +102,7 @@ RATIO = 300.0
 """Between weights: pix2pix (arXiv:1611.07004) uses 100 for L1 beside an adversarial term; detectors stay below 20."""
 WIDE = 100.0
 """Targets with a spread or mean of this size give errors of that size beside a cross entropy of about 1."""
-PENALTY = re.compile(r"reg|penal|l2|l1_|decay|adv|gan|aux|smooth|tv|consist|cycle|ident", re.IGNORECASE)
+PENALTY = pattern(r"reg|penal|l2|l1_|decay|adv|gan|aux|smooth|tv|consist|cycle|ident", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

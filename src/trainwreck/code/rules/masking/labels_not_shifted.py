@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import source, text_of
 from trainwreck.code.flow import Step, back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import answers
@@ -171,11 +172,11 @@ def main(rows):
         F.cross_entropy(net(ids), label).backward()
 """,
 )
-CAUSAL = re.compile(r"tril|triu|causal|subsequent|\bGRU\b|\bLSTM\b|\bRNN\b|GRUCell|LSTMCell")
-NOT_NEXT = re.compile(
+CAUSAL = pattern(r"tril|triu|causal|subsequent|\bGRU\b|\bLSTM\b|\bRNN\b|GRUCell|LSTMCell")
+NOT_NEXT = pattern(
     r"autoenc|auto_enc|reconstr|bidirectional=True|\bmlm\b|mask_token|denois|diffus|vae\b|seq2seq", re.IGNORECASE
 )
-SHIFTS = re.compile(r"\[[^\]]*(:\s*-1|1\s*:)[^\]]*\]|roll\(|shift")
+SHIFTS = pattern(r"\[[^\]]*(:\s*-1|1\s*:)[^\]]*\]|roll\(|shift")
 
 
 def find(project: Project) -> Iterator[Evidence]:

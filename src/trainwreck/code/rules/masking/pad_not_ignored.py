@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made, text_of
 from trainwreck.code.flow import Step, back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.tokens import padding_counts
@@ -93,7 +94,7 @@ def train(tagger, data, n):
         keep = y != 0
         F.cross_entropy(tagger(x)[keep], y[keep]).backward()
 """
-POSITIONS = re.compile(r"view\(-1|reshape\(-1|flatten\(|transpose\(1, 2\)|transpose\(-1, -2\)|permute\(0, 2, 1\)|mT")
+POSITIONS = pattern(r"view\(-1|reshape\(-1|flatten\(|transpose\(1, 2\)|transpose\(-1, -2\)|permute\(0, 2, 1\)|mT")
 """How logits over positions are brought into the form of a cross entropy."""
 
 

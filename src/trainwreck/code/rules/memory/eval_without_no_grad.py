@@ -9,11 +9,11 @@ When it is fine: under ``torch.no_grad()`` or ``inference_mode()``.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import inside, loops, training_steps, under_no_grad
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.modes import without_no_grad
@@ -74,7 +74,7 @@ def inner_steps(model, parts, criterion):
     mean = outer / len(parts)
     return mean, len(parts)
 """
-EVALUATION = re.compile("eval|valid|test|score|accuracy")
+EVALUATION = pattern("eval|valid|test|score|accuracy")
 """Names of functions that evaluate."""
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import written
 from trainwreck.code.facts import source, trains
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.routing import balance_unused
@@ -86,11 +87,9 @@ def evaluate(moe, x):
     h, aux = moe(x)
     return h
 """
-AUXILIARY = re.compile(
-    r"(^|_)(aux|balanc\w*|load_?bal\w*|lb|router)(_?loss)?(_|$)|aux_loss|balance_loss", re.IGNORECASE
-)
-EXPERTS = re.compile(r"expert|\bmoe\b|mixture", re.IGNORECASE)
-ROUTES = re.compile(r"topk|argmax|one_hot|softmax")
+AUXILIARY = pattern(r"(^|_)(aux|balanc\w*|load_?bal\w*|lb|router)(_?loss)?(_|$)|aux_loss|balance_loss", re.IGNORECASE)
+EXPERTS = pattern(r"expert|\bmoe\b|mixture", re.IGNORECASE)
+ROUTES = pattern(r"topk|argmax|one_hot|softmax")
 
 
 def find(project: Project) -> Iterator[Evidence]:

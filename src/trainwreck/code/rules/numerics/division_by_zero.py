@@ -9,11 +9,11 @@ When it is fine: with ``+ eps``, ``clamp(min=…)``, ``np.where`` or where the d
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Scope
@@ -32,8 +32,8 @@ def standardise(x):
     mean, std = x.mean(axis=0), x.std(axis=0)
     return (x - mean) / (std + 1e-6)
 """
-RISKY = re.compile(r"\.std\(|\.var\(|norm\(|\.sum\(|np\.ptp|\.max\(.*\.min\(|\.count|len\(")
-SAFE = re.compile(r"eps|1e-\d+|clamp|clip|maximum|max\(1|where|or 1\b|nan_to_num|numel")
+RISKY = pattern(r"\.std\(|\.var\(|norm\(|\.sum\(|np\.ptp|\.max\(.*\.min\(|\.count|len\(")
+SAFE = pattern(r"eps|1e-\d+|clamp|clip|maximum|max\(1|where|or 1\b|nan_to_num|numel")
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import trains
 from trainwreck.code.order import under_no_grad
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.numerics import exp_overflow
@@ -72,9 +73,7 @@ def perplexity(loss):
 def train(x):
     (stable(x) + shifted(x) + bounded(x) + kernel(x)).sum().backward()
 """
-BOUNDED = re.compile(
-    r"clamp|clip|tanh|sigmoid|softplus|softmax|normalize|max\(|amax|\bmax\b|minimum|cos|log_|logp|lse|-"
-)
+BOUNDED = pattern(r"clamp|clip|tanh|sigmoid|softplus|softmax|normalize|max\(|amax|\bmax\b|minimum|cos|log_|logp|lse|-")
 """What bounds the argument, or makes it negative."""
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import source, text_of, trains
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.masks import empty_rows
@@ -112,10 +113,10 @@ def main(x, ids):
     Net()(x, graph(10, 0.1), ids).sum().backward()
 """,
 )
-EMPTY = re.compile(r"\[:0\]|empty", re.IGNORECASE)
-LENGTH = re.compile(r"(^|_)(len|length|lengths|l|n_tok\w*|num_tokens|size|seq_?len)$", re.IGNORECASE)
-SELF_LOOPS = re.compile(r"eye\(|fill_diagonal|self_?loop|diag\(|nan_to_num|isnan")
-REPAIRED = re.compile(r"nan_to_num|isnan|isfinite|any\(-1|\.all\(-1|all\(dim")
+EMPTY = pattern(r"\[:0\]|empty", re.IGNORECASE)
+LENGTH = pattern(r"(^|_)(len|length|lengths|l|n_tok\w*|num_tokens|size|seq_?len)$", re.IGNORECASE)
+SELF_LOOPS = pattern(r"eye\(|fill_diagonal|self_?loop|diag\(|nan_to_num|isnan")
+REPAIRED = pattern(r"nan_to_num|isnan|isfinite|any\(-1|\.all\(-1|all\(dim")
 
 
 def find(project: Project) -> Iterator[Evidence]:

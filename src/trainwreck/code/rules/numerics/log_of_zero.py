@@ -10,13 +10,13 @@ When it is fine: ``log_softmax``, ``logsigmoid``, ``logsumexp``, or with a floor
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.flow import Step, back
 from trainwreck.code.objective import objectives
 from trainwreck.code.order import under_no_grad
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.numerics import log_of_zero
@@ -80,8 +80,8 @@ def train(model, x, y, opt):
     with torch.no_grad():
         entropy = -(torch.softmax(x, -1).log()).sum()
 """
-SAFE = re.compile(r"eps|1e-\d|clamp|clip|maximum|\+ 1\b|\+ 1\.0|softmax|sigmoid")
-FLOOR = re.compile(
+SAFE = pattern(r"eps|1e-\d|clamp|clip|maximum|\+ 1\b|\+ 1\.0|softmax|sigmoid")
+FLOOR = pattern(
     r"eps|\d?e-\d|0\.0\d*1|clamp|clip|maximum|(?<!soft)max\(|tiny|where|nan_to_num|logsumexp|\+ 1\b|1 \+|1\.0 \+"
 )
 """What keeps the argument away from zero."""

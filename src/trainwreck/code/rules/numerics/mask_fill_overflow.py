@@ -15,6 +15,7 @@ from trainwreck.code.bounds import interval
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import source, text_of
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -63,7 +64,7 @@ def full(s, mask):
 """
 LOWEST = -65504.0
 """The lowest finite number of IEEE half precision."""
-HALF = re.compile(r"\.half\(\)|torch\.(float16|half)\b")
+HALF = pattern(r"\.half\(\)|torch\.(float16|half)\b")
 
 
 def find(project: Project) -> Iterator[Evidence]:

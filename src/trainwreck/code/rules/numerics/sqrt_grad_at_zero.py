@@ -10,12 +10,12 @@ torch sets to zero (2.13, every order but the nuclear one).
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import bound_to
 from trainwreck.code.order import training_steps, under_no_grad
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.numerics import sqrt_at_zero
@@ -69,13 +69,13 @@ def apart(e):
     return upper.sqrt().mean()
 """
 _GAP = r"\(\w[\w.\[\]]* - \w[\w.\[\]]*\)\s*(?:\*\* ?2|\.pow\(2\)|\.square\(\))"
-SQUARED_GAP = re.compile(rf"(?s){_GAP}.*\bsum\b|\bsum\b.*{_GAP}")
+SQUARED_GAP = pattern(rf"(?s){_GAP}.*\bsum\b|\bsum\b.*{_GAP}")
 CHOOSE = frozenset(["bucketize", "argmin", "argmax", "argsort", "searchsorted", "histc", "linear_sum_assignment"])
 KEEPS = frozenset(["clamp", "clamp_min", "clamp_", "relu", "abs", "contiguous", "float", "t"])
-AT_ZERO = re.compile(r"clamp_?\((?:min=)?0(?:\.0)?\)|clamp_min_?\(0(?:\.0)?\)")
+AT_ZERO = pattern(r"clamp_?\((?:min=)?0(?:\.0)?\)|clamp_min_?\(0(?:\.0)?\)")
 """A bound at zero keeps the zeros."""
-TURNED = re.compile(r"\.(?:t\(\)|T|mT|transpose\([^()]*\))$")
-SAFE = re.compile(r"eps|1e-\d|fill_diagonal|masked_fill|triu|tril|eye\(|clamp|clip|maximum|detach|no_grad")
+TURNED = pattern(r"\.(?:t\(\)|T|mT|transpose\([^()]*\))$")
+SAFE = pattern(r"eps|1e-\d|fill_diagonal|masked_fill|triu|tril|eye\(|clamp|clip|maximum|detach|no_grad")
 
 
 def find(project: Project) -> Iterator[Evidence]:

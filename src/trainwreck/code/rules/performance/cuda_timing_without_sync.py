@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import source
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -72,12 +73,10 @@ def d(path):
     return time.time() - start
 """
 CLOCKS = frozenset(["time.time", "time.perf_counter", "time.monotonic"])
-WAITS = re.compile(
+WAITS = pattern(
     r"synchronize|\.item\(|\.cpu\(|\.numpy\(|\.tolist\(|print\(|block_until_ready|barrier\(|decode\(|float\("
 )
-WORK = re.compile(
-    r"backward\(|matmul\(|\.step\(|(^|[\s=(])(self\.)?(model|net|network|encoder|generator)\(|\.forward\("
-)
+WORK = pattern(r"backward\(|matmul\(|\.step\(|(^|[\s=(])(self\.)?(model|net|network|encoder|generator)\(|\.forward\(")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -9,12 +9,12 @@ When it is fine: in a loop over models, seeds or folds.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import names
 from trainwreck.code.order import loops
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -65,8 +65,8 @@ def main(names, texts, seeds, folds):
     models = [AutoModel.from_pretrained("gpt2") for _ in range(3)]
 """
 BUILDS = ("from_pretrained", "pipeline", "SentenceTransformer", "compile", "script", "load_model")
-OWNERS = re.compile(r"^(transformers|sentence_transformers|torch|spacy|diffusers|peft)\.")
-ITEMS = re.compile(
+OWNERS = pattern(r"^(transformers|sentence_transformers|torch|spacy|diffusers|peft)\.")
+ITEMS = pattern(
     r"^(batch|sample|text|row|line|prompt|question|example|item|doc|sentence|image|img|step|x|xb|inputs?|data|idx|token)"
 )
 """Names of a loop variable that stands for one piece of data or one step."""

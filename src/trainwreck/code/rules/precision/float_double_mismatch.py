@@ -9,11 +9,11 @@ When it is fine: where the array is float32 already, or the model is ``.double()
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import Step, back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
 from trainwreck.code.seek import inputs, targets
@@ -42,10 +42,8 @@ def main():
     model = nn.Linear(8, 1)
     model(x)  # fails
 """
-SINGLE = re.compile(
-    r"float32|\.float\(|\bfloat16|\.half\(|bfloat16|FloatTensor|dtype=torch\.float\b|\.to\(torch\.float\b"
-)
-DOUBLE = re.compile(r"float64|\.double\(|DoubleTensor|torch\.double|set_default_dtype")
+SINGLE = pattern(r"float32|\.float\(|\bfloat16|\.half\(|bfloat16|FloatTensor|dtype=torch\.float\b|\.to\(torch\.float\b")
+DOUBLE = pattern(r"float64|\.double\(|DoubleTensor|torch\.double|set_default_dtype")
 KEEPS = ("from_numpy", "tensor", "as_tensor", "asarray")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.flow import Step, back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
 from trainwreck.code.seek import CONVERSIONS, inputs, targets
@@ -54,8 +55,8 @@ def main(model, loader):
     for x, y in loader:
         loss = criterion(model(x), y)  # fails
 """
-FLOATS = re.compile(r"float\d*\b|FloatTensor|\.double\b|\bdouble\b|half\b", re.IGNORECASE)
-INTEGERS = re.compile(r"\bu?int\d*\b|\blong\b|LongTensor|IntTensor|\.long\b", re.IGNORECASE)
+FLOATS = pattern(r"float\d*\b|FloatTensor|\.double\b|\bdouble\b|half\b", re.IGNORECASE)
+INTEGERS = pattern(r"\bu?int\d*\b|\blong\b|LongTensor|IntTensor|\.long\b", re.IGNORECASE)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.cells import cell_of, unmet
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -78,11 +79,11 @@ print((n := len(text)), n)
 del text
 """,
 )
-BRINGS = re.compile(
+BRINGS = pattern(
     r"%run|%load |%store|%%cython|%pylab|exec\(|globals\(\)|locals\(\)|%macro|%%R\b|%%sql|%sql|%%capture \w"
 )
 """Magics and calls that make names out of sight."""
-STAR = re.compile(r"^\s*from\s+[\w.]+\s+import\s+\*", re.MULTILINE)
+STAR = pattern(r"^\s*from\s+[\w.]+\s+import\s+\*", re.MULTILINE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

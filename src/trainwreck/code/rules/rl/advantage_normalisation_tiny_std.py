@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import text_of, trains
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.returns import bare_deviation
@@ -66,9 +67,9 @@ def update(policy, batch, opt, eps=1e-8):
     loss.backward()
     opt.step()
 """
-GAINS = re.compile(r"^(\w+_)?(advs?|advantages?|returns?|rets?|rewards?|gae|delta|R|A|G|r)$", re.IGNORECASE)
-SAFE = re.compile(r"eps|e-\d|0\.0\d*1|clamp|clip|max\(|where|\+ 1\b")
-POLICY = re.compile(r"log_?prob|logp|policy|ratio", re.IGNORECASE)
+GAINS = pattern(r"^(\w+_)?(advs?|advantages?|returns?|rets?|rewards?|gae|delta|R|A|G|r)$", re.IGNORECASE)
+SAFE = pattern(r"eps|e-\d|0\.0\d*1|clamp|clip|max\(|where|\+ 1\b")
+POLICY = pattern(r"log_?prob|logp|policy|ratio", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import names_in
 from trainwreck.code.objective import objectives
 from trainwreck.code.order import under_no_grad
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.policy import hanging_advantage
@@ -83,8 +84,8 @@ def update(policy, critic, states, actions, returns, opt):
     stored = returns - states.values
     (actor_loss + second + fourth - (log_probs * stored).mean()).backward()
 """
-LOGP = re.compile(r"log_?p|logprob", re.IGNORECASE)
-CRITIC = re.compile(r"critic|value|baseline|(^|[._ ])v(\b|_)", re.IGNORECASE)
+LOGP = pattern(r"log_?p|logprob", re.IGNORECASE)
+CRITIC = pattern(r"critic|value|baseline|(^|[._ ])v(\b|_)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

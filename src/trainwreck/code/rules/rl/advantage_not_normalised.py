@@ -20,6 +20,7 @@ from trainwreck.code.facts import (
     text_of,
     trains,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -58,7 +59,7 @@ def update(policy, obs, act, old, advantages, opt, eps=0.2):
         loss.backward()
         opt.step()
 """
-SCALED = re.compile(r"\.std\(|std\(|\.var\(|normali[sz]|standardi[sz]|whiten|scale_reward|running_mean", re.IGNORECASE)
+SCALED = pattern(r"\.std\(|std\(|\.var\(|normali[sz]|standardi[sz]|whiten|scale_reward|running_mean", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

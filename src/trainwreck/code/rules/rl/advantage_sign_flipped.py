@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import names_in, trains
 from trainwreck.code.objective import objectives
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.policy import advantage_turned
@@ -97,10 +98,10 @@ def critic_only(critic, obs, rewards, values, nxt, gamma):
     loss = delta.pow(2).mean()
     loss.backward()
 """
-ERROR = re.compile(r"^(delta|deltas|td|td_error|tds|d)$", re.IGNORECASE)
-ADVANTAGE = re.compile(r"^(adv|advs|advantages?|adv_\w+)$", re.IGNORECASE)
-EXPECTED = re.compile(r"(^|_)(values?|baselines?|critic|v|vals?)(_|$)", re.IGNORECASE)
-CAME = re.compile(r"(^|_)(returns?|rets?|rewards?|rtg|targets?|td_target)(_|$)", re.IGNORECASE)
+ERROR = pattern(r"^(delta|deltas|td|td_error|tds|d)$", re.IGNORECASE)
+ADVANTAGE = pattern(r"^(adv|advs|advantages?|adv_\w+)$", re.IGNORECASE)
+EXPECTED = pattern(r"(^|_)(values?|baselines?|critic|v|vals?)(_|$)", re.IGNORECASE)
+CAME = pattern(r"(^|_)(returns?|rets?|rewards?|rtg|targets?|td_target)(_|$)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.policy import entropy_minimised
@@ -61,7 +62,7 @@ def main(policy):
         "    loss = goal + 0.01 * (p * logits.log_softmax(-1)).sum(-1).mean()",
     ),
 )
-BONUS = re.compile(r"(^|_)ent(ropy)?(_|$)", re.IGNORECASE)
+BONUS = pattern(r"(^|_)ent(ropy)?(_|$)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

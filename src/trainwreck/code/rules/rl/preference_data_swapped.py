@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.objective import Term, objectives
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.preferences import swapped as _swapped
@@ -69,8 +70,8 @@ def train(reward_model, loader, opt, a, b, c, d):
         loss.backward()
         opt.step()
 """
-BETTER = re.compile(r"chosen|prefer|\bwin|_win|(^|_)w(_|$)|better|accepted|positive", re.IGNORECASE)
-WORSE = re.compile(r"reject|\blose|_lose|loser|(^|_)l(_|$)|worse|dispref|negative", re.IGNORECASE)
+BETTER = pattern(r"chosen|prefer|\bwin|_win|(^|_)w(_|$)|better|accepted|positive", re.IGNORECASE)
+WORSE = pattern(r"reject|\blose|_lose|loser|(^|_)l(_|$)|worse|dispref|negative", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.policy import minimised as _minimised
@@ -40,8 +41,8 @@ def train(policy, opt, batches):
         (loss + other).backward()
         opt.step()
 """
-LIKELIHOOD = re.compile(r"^(new_|cur_)?(logp\w*|log_?probs?\w*|lp|logprob\w*|ratio\w*|logpi\w*)$", re.IGNORECASE)
-REWARD = re.compile(r"^(\w+_)?(adv\w*|advantage\w*|return\w*|rewards?\w*|reward_to_go|rtg|gae)$", re.IGNORECASE)
+LIKELIHOOD = pattern(r"^(new_|cur_)?(logp\w*|log_?probs?\w*|lp|logprob\w*|ratio\w*|logpi\w*)$", re.IGNORECASE)
+REWARD = pattern(r"^(\w+_)?(adv\w*|advantage\w*|return\w*|rewards?\w*|reward_to_go|rtg|gae)$", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

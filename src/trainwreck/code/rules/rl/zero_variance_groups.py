@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import written
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.returns import equal_groups
@@ -65,7 +66,7 @@ def add(a, b):
     _POLICY,
     _POLICY.replace("logp.exp(), 6, replacement=True)", "logp.exp().repeat(6, 1), 1).view(6, 32).t()"),
 )
-REWARD = re.compile(r"reward|score|grade|judge|verify", re.IGNORECASE)
+REWARD = pattern(r"reward|score|grade|judge|verify", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -17,6 +17,7 @@ from trainwreck.code.facts import (
     only,
     option,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -51,11 +52,11 @@ def train(model, optimizer, evaluate):
         b.step(-acc)
         b.step(1 - acc)
 """
-HIGH = re.compile(
+HIGH = pattern(
     r"(^|_)(acc|accuracy|f1|auc|auroc|map|iou|miou|dice|bleu|rouge|recall|precision|r2|psnr|ssim)(_|\d|$)",
     re.IGNORECASE,
 )
-LOW = re.compile(r"(^|_)(loss|mse|rmse|mae|error|err|nll|ppl|perplexity|wer|cer)(_|\d|$)", re.IGNORECASE)
+LOW = pattern(r"(^|_)(loss|mse|rmse|mae|error|err|nll|ppl|perplexity|wer|cer)(_|\d|$)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -8,10 +8,10 @@ When it is fine: never for a learning rate; with ``/`` and ``step + 1`` it rises
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.schedules import starts_at_zero
@@ -31,7 +31,7 @@ def rate(step, lr, warmup, total, workers):
     each = total // workers
     return lr * (1 - step / total) * each
 """
-RATE = re.compile(r"(^|[._])(lr|learning_rate|base_lr|max_lr|peak_lr|init_lr)$")
+RATE = pattern(r"(^|[._])(lr|learning_rate|base_lr|max_lr|peak_lr|init_lr)$")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -8,11 +8,11 @@ When it is fine: for constants, and ``ast.literal_eval``; a sandbox for programs
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -47,7 +47,7 @@ def main(args, model, kind):
     cls = eval(kind)
     return a, b, cls
 """
-OUTSIDE = re.compile(r"^(args|opt|opts|options|FLAGS)\.\w+$|^sys\.argv|^request(s)?\.")
+OUTSIDE = pattern(r"^(args|opt|opts|options|FLAGS)\.\w+$|^sys\.argv|^request(s)?\.")
 MODEL = frozenset(["batch_decode", "decode"])
 
 

@@ -7,10 +7,10 @@ When it is fine: for a local directory, or with ``revision="<commit>"``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.facts import complete, only, option
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -41,8 +41,8 @@ def load(path, flag):
     one = AutoTokenizer.from_pretrained(path, trust_remote_code=True)
     return one, AutoModel.from_pretrained("a/b", trust_remote_code=flag)
 """
-REPOSITORY = re.compile(r"^[\w.-]+/[\w.-]+$")
-COMMIT = re.compile(r"^[0-9a-f]{7,40}$")
+REPOSITORY = pattern(r"^[\w.-]+/[\w.-]+$")
+COMMIT = pattern(r"^[0-9a-f]{7,40}$")
 
 
 def find(project: Project) -> Iterator[Evidence]:

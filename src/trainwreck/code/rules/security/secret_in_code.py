@@ -16,6 +16,7 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import (
     only,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -44,9 +45,9 @@ login(token="YOUR_TOKEN")
 os.environ["WANDB_API_KEY"] = "<your key>"
 commit = "0123456789abcdef0123456789abcdef01234567"
 """
-OWN = re.compile(r"^(hf_[A-Za-z0-9]{30,}|sk-[A-Za-z0-9_-]{32,}|AKIA[A-Z0-9]{16}|ghp_[A-Za-z0-9]{36})$")
-HEX = re.compile(r"^[0-9a-f]{40}$")
-KEYS = re.compile(r"api_?key|token|secret|password", re.IGNORECASE)
+OWN = pattern(r"^(hf_[A-Za-z0-9]{30,}|sk-[A-Za-z0-9_-]{32,}|AKIA[A-Z0-9]{16}|ghp_[A-Za-z0-9]{36})$")
+HEX = pattern(r"^[0-9a-f]{40}$")
+KEYS = pattern(r"api_?key|token|secret|password", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

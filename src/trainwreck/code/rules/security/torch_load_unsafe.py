@@ -9,7 +9,6 @@ When it is fine: for files that this program wrote itself, and without the argum
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.catalogue import specifiers
@@ -19,6 +18,7 @@ from trainwreck.code.facts import (
     only,
     option,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.targets import pin_for
@@ -82,7 +82,7 @@ def restore(path):
 )
 SAFE_SINCE = "2.6"
 """torch's release notes: weights_only is True by default from there on."""
-OUTSIDE = re.compile(r"^(args|opt|opts|options|config|cfg|hparams|flags)\.|sys\.argv|input\(|request")
+OUTSIDE = pattern(r"^(args|opt|opts|options|config|cfg|hparams|flags)\.|sys\.argv|input\(|request")
 FETCH = frozenset(
     ["hf_hub_download", "urlretrieve", "download_url", "cached_download", "wget", "snapshot_download", "download"]
 )

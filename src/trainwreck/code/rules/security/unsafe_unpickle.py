@@ -9,12 +9,12 @@ When it is fine: for files that this program wrote itself, or whose origin is kn
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import only, option
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -65,7 +65,7 @@ LOADS = {
     "pandas": ("read_pickle",),
     "numpy": ("load",),
 }
-OUTSIDE = re.compile(r"^(args|opt|opts|options|FLAGS)\.\w+$|^sys\.argv|^input\(|^request(s)?\.|^urllib|\.recv\(")
+OUTSIDE = pattern(r"^(args|opt|opts|options|FLAGS)\.\w+$|^sys\.argv|^input\(|^request(s)?\.|^urllib|\.recv\(")
 FETCHES = frozenset(
     ["hf_hub_download", "urlretrieve", "urlopen", "download_url", "snapshot_download", "cached_download"]
 )

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import Step, back
 from trainwreck.code.order import loops
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import guess
 from trainwreck.code.seek import inputs, loaders
@@ -51,7 +52,7 @@ def train(data, batch_size=16):
         h0 = torch.zeros(1, x.size(0), 32)
         out, _ = rnn(x, h0)  # fails
 """
-BATCH = re.compile(r"(?:^|[._])(?:batch(?:_?size)?|bs|bsz|n_batch|per_device_\w*batch_size)$", re.IGNORECASE)
+BATCH = pattern(r"(?:^|[._])(?:batch(?:_?size)?|bs|bsz|n_batch|per_device_\w*batch_size)$", re.IGNORECASE)
 FILLED = frozenset(
     [
         "zeros",

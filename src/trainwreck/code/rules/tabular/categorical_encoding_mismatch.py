@@ -7,12 +7,12 @@ When it is fine: for separate columns; with ``transform`` on the test part.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.facts import (
     refits,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -43,7 +43,7 @@ def load(train, test, frame):
         frame[column] = LabelEncoder().fit_transform(frame[column])
     test["other"] = LabelEncoder().fit_transform(test["other"])
 """
-ENCODERS = re.compile(r"Encoder$|LabelBinarizer|Vectorizer$")
+ENCODERS = pattern(r"Encoder$|LabelBinarizer|Vectorizer$")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.spine import ends
@@ -40,7 +41,7 @@ def run(model, frame, other):
     model.fit(frame[features], frame["y"])
     return frame[keys]
 """
-IDS = re.compile(r"^(id|row_id|index|customer_?id|user_?id|patient_?id|passengerid|unnamed: 0|uuid)$", re.IGNORECASE)
+IDS = pattern(r"^(id|row_id|index|customer_?id|user_?id|patient_?id|passengerid|unnamed: 0|uuid)$", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

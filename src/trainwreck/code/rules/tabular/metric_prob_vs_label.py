@@ -9,13 +9,13 @@ When it is fine: never for a ranking; pass scores or probabilities.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import (
     made,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -52,7 +52,7 @@ def run(clf, booster, X, y, logits):
     reg = RandomForestRegressor().fit(X, y)
     return a, roc_auc_score(y, scores), roc_auc_score(y, booster.predict(X)), roc_auc_score(y, reg.predict(X))
 """
-CLASSIFIER = re.compile(r"Classifier|LogisticRegression|SVC|GaussianNB|LinearDiscriminant")
+CLASSIFIER = pattern(r"Classifier|LogisticRegression|SVC|GaussianNB|LinearDiscriminant")
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -16,6 +16,7 @@ from trainwreck.code.facts import (
     only,
     option,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -65,7 +66,7 @@ class McDropoutNet(nn.Module):
 """,
 )
 FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
-PURPOSE = re.compile(r"mc_?drop|monte|bayes|uncertain|prenet|always", re.IGNORECASE)
+PURPOSE = pattern(r"mc_?drop|monte|bayes|uncertain|prenet|always", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -10,11 +10,11 @@ When it is fine: where evaluation runs in train mode on purpose, or ``track_runn
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import BATCHNORMS, only, option, source
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -154,7 +154,7 @@ def _is_norm(project: Project, node: ast.expr, scope: Scope, depth: int = 0) -> 
     return bool(sources) and all(_is_norm(project, value, where, depth + 1) for value, where in sources)
 
 
-NAMED = re.compile(r"BatchNorm|_bn\b")
+NAMED = pattern(r"BatchNorm|_bn\b")
 
 
 def _of_norms(project: Project, node: ast.Assign, scope: Scope) -> bool:

@@ -10,12 +10,12 @@ When it is fine: where the files are known to have the rate, or are resampled el
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call
 from trainwreck.code.facts import only, option, source
 from trainwreck.code.flow import back
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -62,7 +62,7 @@ def e(path, processor, rate):
     return processor(wave, sampling_rate=16000)
 """
 LIBROSA_DEFAULT = 22050
-RESAMPLES = re.compile(r"[Rr]esample|resampy|cast_column|set_format|sox|ffmpeg")
+RESAMPLES = pattern(r"[Rr]esample|resampy|cast_column|set_format|sox|ffmpeg")
 
 
 def find(project: Project) -> Iterator[Evidence]:
