@@ -24,9 +24,9 @@ BESIDE = "\0beside"
 
 _LIBRARIES = ("transformers", "trl", "peft", "accelerate", "datasets", "lightning", "vllm", "sglang", "deepspeed")
 KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
-    ("rehearsal.__init__", "rehearsals"): ("backward", "autograd"),
-    ("rehearsal.questions.__init__", "answers"): ("backward", "autograd"),
-    ("rehearsal.questions.__init__", "further"): ("backward", "autograd"),
+    ("rehearsal.__init__", "rehearsals"): ("backward", "autograd", "training_step", "compute_loss"),
+    ("rehearsal.questions.__init__", "answers"): ("backward", "autograd", "training_step", "compute_loss"),
+    ("rehearsal.questions.__init__", "further"): ("backward", "autograd", "training_step", "compute_loss"),
     ("order", "training_steps"): ("backward", "manual_backward"),
     ("seek", "losses"): ("oss", "cross_entropy", "kl_div", "criterion", "criteria"),
     ("seek", "modules"): ("Module", "PreTrainedModel"),

@@ -18,7 +18,7 @@ import importlib
 from contextlib import suppress
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.domain import Function
+from trainwreck.code.rehearsal.domain import Class, Function
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.state import Spent
 from trainwreck.code.scopes import Scope
@@ -27,7 +27,7 @@ __all__ = ["Rehearsing", "rehearsals"]
 
 MAX_ENTRIES = 6
 """Scripts and lone functions that are rehearsed in one program."""
-TRAINS = ("backward(", "autograd.grad(")
+TRAINS = ("backward(", "autograd.grad(", "training_step(", "compute_loss(")
 
 
 def rehearsals(project: Project) -> list[Rehearsing]:
@@ -55,6 +55,7 @@ def _all(project: Project) -> list[Rehearsing]:
             run.module_frame(top, "__main__")
         executed |= run.executed
         made.append(run)
+    made += _alone(project, modules, {obj.cls.scope.node for run in made for obj in run.objects if obj.cls is not None})
     for scope in project.functions:
         if len(made) >= MAX_ENTRIES:
             break
@@ -71,9 +72,30 @@ def _all(project: Project) -> list[Rehearsing]:
     return made
 
 
+def _alone(project: Project, modules: list[Scope], built: set[ast.AST]) -> list[Rehearsing]:
+    """Lightning modules that no script makes: often they have a file of their own, and a command line starts them."""
+    from trainwreck.code.rehearsal.library.lightning import alone
+
+    made: list[Rehearsing] = []
+    for top in modules:
+        for scope in top.children:
+            if len(made) >= MAX_ENTRIES or scope.kind != "class" or scope.node in built:
+                continue
+            if not any(child.name == "training_step" for child in scope.children):
+                continue
+            run = Rehearsing(project)
+            with suppress(Spent, RecursionError):
+                cls = run.module_frame(top, "module").names.get(scope.name)
+                if isinstance(cls, Class) and alone(run, cls):
+                    made.append(run)
+    return made
+
+
 def _fill_tables() -> None:
     """The handlers of libraries note themselves when their modules are imported."""
-    for name in "containers options python modules training data tensors distributions records".split():
+    for (
+        name
+    ) in "containers options python modules training data tensors distributions records frameworks lightning".split():
         importlib.import_module(f"trainwreck.code.rehearsal.library.{name}")
 
 

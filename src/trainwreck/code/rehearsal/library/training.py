@@ -43,11 +43,11 @@ def _optimizer(run: Rehearsing, asked: Asked) -> Value:
     result: Value = None
     if asked.name == "step" and closure is not None:
         result = run.call(closure, [], {}, asked.place, asked.frame)
-    run.event(asked.name, asked.receiver, asked.args, asked.options, asked.place, state=_held(run, asked.receiver))
+    run.event(asked.name, asked.receiver, asked.args, asked.options, asked.place, state=held_by(run, asked.receiver))
     return result
 
 
-def _held(run: Rehearsing, optimizer: Value) -> dict[str, Value]:
+def held_by(run: Rehearsing, optimizer: Value) -> dict[str, Value]:
     """What an optimizer holds now: ``held`` (parameters) and ``complete`` (these are all)."""
     if not is_optimizer(optimizer):
         return {}
@@ -103,7 +103,7 @@ def _scale(run: Rehearsing, asked: Asked) -> Value:
 def _scaler_step(run: Rehearsing, asked: Asked) -> Value:
     optimizer = asked.get("optimizer", 0)
     run.event("scaler_step", asked.receiver, asked.args, asked.options, asked.place)
-    run.event("step", optimizer, (), {}, asked.place, state={**_held(run, optimizer), "scaler": asked.receiver})
+    run.event("step", optimizer, (), {}, asked.place, state={**held_by(run, optimizer), "scaler": asked.receiver})
     return None
 
 
