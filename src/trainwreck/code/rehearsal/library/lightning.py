@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from trainwreck.code.rehearsal.calling import Asked
@@ -68,12 +69,13 @@ class Fit:
         self.hook("on_fit_start")
         self.hook("on_train_start")
         node, scope = self.place
+        inner = node.func if isinstance(node, ast.Call) else getattr(node, "body", [node])[0]
         for epoch in range(2):
             with run.turn(Turn(node, scope, epoch, None, epoch > 0)):
                 self.hook("on_train_epoch_start")
                 elements, _ = run.elements(loader, self.place, self.frame)
                 for number, element in enumerate(elements[:2]):
-                    with run.turn(Turn(getattr(node, "func", node), scope, number, loader, number > 0)):
+                    with run.turn(Turn(inner, scope, number, loader, number > 0)):
                         self.step(element, number, optimizers if automatic else [])
                 self.validate(held_out, data)
                 self.moved(by_step=False)
@@ -98,7 +100,8 @@ class Fit:
     def moved(self, *, by_step: bool) -> None:
         for scheduler, each_step in self.schedulers:
             if each_step is by_step:
-                self.run.event("step", scheduler, (), {}, self.place)
+                watched = self.run.node("monitored", (), self.place, grad=False)
+                self.run.event("step", scheduler, (watched,), {}, self.place)
 
     def validate(self, loader: Value, data: Value) -> None:
         run = self.run

@@ -11,6 +11,8 @@ from trainwreck.code.rehearsal.graph import ancestors, graph, near, parts
 
 MAX_PATHS = 64
 MAX_LENGTH = 200
+MAX_VISITS = 600
+"""Values that are looked at for one question: a sum of many products has more ways than anybody can list."""
 REDUCTIONS = frozenset(
     """mean std var min max median quantile percentile sum norm amax amin nanmean nanstd nanmedian average logsumexp
     ptp item len cov corrcoef std_mean var_mean aminmax""".split()
@@ -57,7 +59,7 @@ def paths(value: Value) -> list[Path]:
 
     def follow(node: Node, steps: tuple[Step, ...], trail: tuple[Node, ...]) -> None:
         here = (id(node), *(step.key for step in steps))
-        if len(found) >= MAX_PATHS or len(trail) > MAX_LENGTH or here in seen:
+        if len(found) >= MAX_PATHS or len(seen) >= MAX_VISITS or len(trail) > MAX_LENGTH or here in seen:
             return
         seen.add(here)
         trail = (*trail, node)

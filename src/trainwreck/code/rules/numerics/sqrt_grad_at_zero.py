@@ -75,6 +75,8 @@ KEEPS = frozenset(["clamp", "clamp_min", "clamp_", "relu", "abs", "contiguous", 
 AT_ZERO = pattern(r"clamp_?\((?:min=)?0(?:\.0)?\)|clamp_min_?\(0(?:\.0)?\)")
 """A bound at zero keeps the zeros."""
 TURNED = pattern(r"\.(?:t\(\)|T|mT|transpose\([^()]*\))$")
+MAX_BEHIND = 6
+"""Assignments that are followed back from the root."""
 SAFE = pattern(r"eps|1e-\d|fill_diagonal|masked_fill|triu|tril|eye\(|clamp|clip|maximum|detach|no_grad")
 
 
@@ -90,7 +92,7 @@ def _written(project: Project) -> Iterator[Evidence]:
     suspicion, of use where a run shows NaN gradients."""
     for call in _roots(project):
         inner = _inner(call)
-        behind = list(_behind(project, inner, call.scope)) if inner is not None else []
+        behind = list(_behind(inner, call.scope)) if inner is not None else []
         pairs = next((p for p in map(_pairs, behind) if p), None) or _matched(project, inner, call.scope)
         if (
             pairs is not None
@@ -177,17 +179,22 @@ def _gram(node: ast.expr, alike: set[str] | None) -> str:
     return ""
 
 
-def _behind(project: Project, node: ast.expr, scope: Scope, depth: int = 0) -> Iterator[ast.expr]:
-    """``node`` and what the names in it stand for in this function."""
-    yield node
-    if depth > 5:
-        return
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-            for binding in scope.bindings.get(part.id, ()):
-                value = binding.value if binding.kind in ("assign", "augment") else None
-                if value is not None and value is not node and binding.line < node.lineno:
-                    yield from _behind(project, value, scope, depth + 1)
+def _behind(node: ast.expr, scope: Scope) -> Iterator[ast.expr]:
+    """``node`` and what the names in it stand for in this function, each once."""
+    seen = {node}
+    level = [node]
+    for _ in range(MAX_BEHIND):
+        yield from level
+        values = [
+            binding.value
+            for outer in level
+            for part in ast.walk(outer)
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+            for binding in scope.bindings.get(part.id, ())
+            if binding.kind in ("assign", "augment") and binding.value is not None and binding.line < outer.lineno
+        ]
+        level = [value for value in dict.fromkeys(values) if value not in seen]
+        seen.update(level)
 
 
 def _matched(project: Project, node: ast.expr | None, scope: Scope, depth: int = 0) -> str | None:
@@ -202,7 +209,7 @@ def _matched(project: Project, node: ast.expr | None, scope: Scope, depth: int =
     target = project.resolve(node.func, scope)
     if target is None or target.kind != "function" or len(target.returns) != 1 or target.returns[0] is None:
         return None
-    behind = list(_behind(project, target.returns[0], target))
+    behind = list(_behind(target.returns[0], target))
     if any(SAFE.search(AT_ZERO.sub("", written(part))) for part in behind):
         return None
     own = next((p for p in map(_pairs, behind) if p), None)
