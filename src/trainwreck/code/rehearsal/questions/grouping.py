@@ -1,0 +1,151 @@
+"""Groups of answers to one prompt: in which order they lie, and at which temperature they were drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained, users
+
+NEAR = 4_000
+APART = frozenset(["repeat_interleave"])
+"""Copies of one element stand side by side: a a a b b b."""
+DRAWS = frozenset(["sample", "multinomial", "gumbel_softmax"])
+STATISTICS = frozenset(["mean", "std", "var", "median", "max", "amax", "sum"])
+AXES = 2
+WAY = 8
+"""Steps from a likelihood to the factor that it meets."""
+FLOWS = STRUCTURE | {"softmax", "log_softmax", "exp", "log", "div"}
+
+
+def regrouped(run: Rehearsing) -> Iterator[Answer]:
+    """Rewards that are put into groups along the other axis than the prompts were repeated along."""
+    told: set[int] = set()
+    for node in run.nodes:
+        sizes = _sizes(node)
+        if sizes is None or node.place is None or id(node.place[0]) in told or not _summarised(run, node):
+            continue
+        for copy in near(node.inputs[0], NEAR):
+            count = _copies(copy)
+            if count is None or copy.place is None or not _same(count, sizes):
+                continue
+            side_by_side = copy.op in APART or copy.full == "numpy.repeat"
+            group_last = _equal(sizes[1], count)
+            if side_by_side == group_last or _equal(sizes[0], sizes[1]):
+                break
+            told.add(id(node.place[0]))
+            lie = "side by side" if side_by_side else "one block after the other"
+            yield Answer(
+                node.place,
+                f"the copies of one prompt lie {lie}, and the groups are cut along the other axis",
+                (copy.place,),
+            )
+            break
+
+
+def _sizes(node: Node) -> tuple[Value, Value] | None:
+    """The two sizes of a ``view`` or ``reshape`` to a matrix."""
+    if node.op not in ("view", "reshape") or not node.inputs or not isinstance(node.inputs[0], Node):
+        return None
+    sizes = list(node.inputs[1:])
+    if len(sizes) == 1 and isinstance(sizes[0], tuple | Items):
+        sizes = list(sizes[0] if isinstance(sizes[0], tuple) else sizes[0].items)
+    return (sizes[0], sizes[1]) if len(sizes) == AXES else None
+
+
+def _copies(node: Node) -> Value | None:
+    """How often the first axis is repeated as a whole; None for anything else."""
+    if node.op in APART or node.full == "numpy.repeat":
+        return node.get("repeats", 1)
+    if node.op in ("repeat", "tile") and len(node.inputs) > 1:
+        first = node.inputs[1]
+        return first[0] if isinstance(first, tuple) and first else first
+    return None
+
+
+def _same(count: Value, sizes: tuple[Value, Value]) -> bool:
+    return count not in (1, -1) and (_equal(sizes[0], count) != _equal(sizes[1], count))
+
+
+def _equal(one: Value, other: Value) -> bool:
+    return one is other or (isinstance(one, int) and isinstance(other, int) and one == other)
+
+
+def _summarised(run: Rehearsing, node: Node) -> bool:
+    """True where a mean or spread over the second axis, or the first, is taken of it."""
+    return any(n.op in STATISTICS and n.inputs and n.inputs[0] is node and len(n.inputs) + len(n.options) > 1
+               for n in run.nodes)  # fmt: skip
+
+
+def other_temperature(run: Rehearsing) -> Iterator[Answer]:
+    """Actions drawn at one temperature whose likelihood, weighed by how well they did, is computed at another."""
+    told: set[int] = set()
+    for node in trained(run):
+        if node.op not in ("gather", "log_prob", "take_along_dim", "getitem") or node.place is None:
+            continue
+        if id(node.place[0]) in told:
+            continue
+        picks = node.inputs[:1] if node.op == "log_prob" else node.inputs[1:]
+        drawn = next((d for i in picks for d in _drawn(i)), None)
+        raw = _scored(node)
+        if drawn is None or raw is None or drawn.owner is node.owner is not None or not _weighed(run, node):
+            continue
+        at = _temperature(_logits(drawn))
+        if at is None or _temperature(raw) is not None:
+            continue
+        told.add(id(node.place[0]))
+        text = "the likelihood is computed from the raw logits, and what it judges was drawn at another temperature"
+        places: list[Place] = [p for p in (at.place, drawn.place) if p is not None]
+        yield Answer(node.place, text, tuple(places))
+
+
+def _weighed(run: Rehearsing, node: Node) -> bool:
+    """True where a likelihood meets a factor, or becomes a ratio: it is that of a policy, not of a text to learn."""
+    table, level = users(run), [node]
+    for _ in range(WAY):
+        level = [user for one in level for user in table.get(id(one), ()) if user.grad]
+        for user in level:
+            if user.op == "exp":
+                return True
+            if user.op == "mul" and any(
+                isinstance(i, Node) and not i.grad and i.op != "attribute" for i in user.inputs
+            ):
+                return True
+    return False
+
+
+def _logits(drawn: Node) -> Value:
+    """What the probabilities that something is drawn from are computed from."""
+    if drawn.owner is not None:
+        logits = drawn.owner.attributes.get("logits")
+        return logits if logits is not None else drawn.owner.attributes.get("probs")
+    return drawn.inputs[0] if drawn.inputs else None
+
+
+def _drawn(value: Value) -> Iterator[Node]:
+    for node in ancestors(value, through=lambda n: n.op in STRUCTURE or n.op in ("unsqueeze", "either", "long")):
+        if node.op in DRAWS:
+            yield node
+
+
+def _temperature(value: Value) -> Node | None:
+    """The division of logits by a constant other than one, between a network's output and what is drawn or scored."""
+    for node in ancestors(value, through=lambda n: n.op in FLOWS):
+        if node.op in ("div", "mul") and len(node.inputs) > 1:
+            by = node.inputs[1]
+            if isinstance(by, int | float) and not isinstance(by, bool) and by != 1:
+                return node
+    return None
+
+
+def _scored(node: Node) -> Value:
+    """The logits that a likelihood is computed from; None where they are not in sight."""
+    if node.op == "log_prob":
+        return _logits(node) if node.owner is not None and node.owner.name == "Categorical" else None
+    for inner in ancestors(node.inputs[0] if node.inputs else None, through=lambda n: n.op in STRUCTURE):
+        if inner.op == "log_softmax":
+            return inner.inputs[0]
+    return None
