@@ -2,7 +2,8 @@
 
 What: ``obs.repeat(G, 1)`` lays whole blocks one after the other; ``rewards.view(-1, G)`` takes neighbours for a group.
 Why it matters: the mean of a group is taken over different prompts; the advantage compares apples with pears.
-When it is fine: ``repeat_interleave(G)`` with ``view(-1, G)``, or ``repeat(G, 1)`` with ``view(G, -1)`` and ``mean(0)``.
+When it is fine: ``repeat_interleave(G)`` with ``view(-1, G)``, or ``repeat(G, 1)`` with
+``view(G, -1)`` and ``mean(0)``.
 """
 
 from __future__ import annotations
