@@ -21,6 +21,7 @@ from trainwreck.code.rehearsal.domain import (
     candidates,
 )
 from trainwreck.code.rehearsal.state import MAX_PARAMETERS, State
+from trainwreck.code.shapes.domain import Shape
 
 EXACT_TURNS = 4
 """A loop over so few known elements is gone through turn by turn; a longer one for its first turn and any turn."""
@@ -99,8 +100,9 @@ class Storing(State):
         return frame
 
     def _unpack(self, targets: list[ast.expr], value: Value, place: Place, frame: Frame) -> None:
-        parts, more = self.parts(value, len(targets), place, frame)
         starred = next((n for n, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
+        value = value if starred is not None else self._ranked(value, len(targets), place)
+        parts, more = self.parts(value, len(targets), place, frame)
         if starred is not None:
             after = len(targets) - starred - 1
             middle = parts[starred : len(parts) - after] if not more else [UNKNOWN]
@@ -108,6 +110,15 @@ class Storing(State):
             parts = [*parts[:starred], Items(middle, more), *tail]
         for number, target in enumerate(targets):
             self.store(target, parts[number] if number < len(parts) else UNKNOWN, frame)
+
+    def _ranked(self, value: Value, count: int, place: Place) -> Value:
+        """``B, T, C = x.shape`` says how many axes ``x`` has."""
+        asked = isinstance(value, Node) and value.op == "attribute" and value.name == "shape"
+        base = value.inputs[0] if asked else None
+        if not isinstance(base, Node) or not base.shape.open or len(base.shape.dims) > count or self.maybe:
+            return value
+        base.shape = Shape((*(None,) * (count - len(base.shape.dims)), *base.shape.dims), False, base.shape.by)
+        return tuple(self.node("size", (base, n), place) if d is None else d for n, d in enumerate(base.shape.dims))
 
     def parts(self, value: Value, count: int, place: Place, frame: Frame) -> tuple[list[Value], bool]:
         """The elements of ``value`` when it is unpacked into ``count`` names."""

@@ -1,7 +1,7 @@
 """A reshape where axes should be swapped.
 
-What: the sizes of ``x.view(...)`` are those of ``x.shape`` in another order (``B, T, C = x.shape; x.view(B, C,
-T)``).
+What: the sizes of ``x.view(...)`` are those of ``x`` in another order (``B, T, C = x.shape; x.view(B, C, T)``), also
+after a merge or a split of axes (``logits.reshape(-1, C)`` of (B, C, T), heads that are merged without a transpose).
 Why it matters: the numbers are read in their old order: each row holds pieces of several; nothing fails.
 When it is fine: never for a permutation of unequal axes; use ``permute`` or ``transpose``.
 """
@@ -19,6 +19,8 @@ from trainwreck.code.order import (
     position,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.reshapes import mixed
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -57,6 +59,10 @@ def forward(x, y):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), mixed)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("view", "reshape"):
         base = call.receiver
         if not isinstance(base, ast.Name):
