@@ -35,10 +35,10 @@ def _range(run: Rehearsing, asked: Asked) -> Value:
             return UNKNOWN
         if len(numbers) <= EXACT_TURNS:
             return Items(list(numbers), False, "range")
-        any_turn = run.node("counter", tuple(asked.args), asked.place)
+        any_turn = run.node("counter", tuple(asked.args), asked.place, full=asked.full)
         return Items([numbers[0], any_turn], True, "range", asked.place, len(numbers))
     first = asked.args[0] if len(asked.args) > 1 and isinstance(asked.args[0], int) else 0
-    return Items([first, run.node("counter", tuple(asked.args), asked.place)], True, "range")
+    return Items([first, run.node("counter", tuple(asked.args), asked.place, full=asked.full)], True, "range")
 
 
 @function("builtins.enumerate")

@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal.domain import Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import RAW, behind, bounds, core, trained, users, vanishes
+from trainwreck.code.rehearsal.questions.scale import Size, size
 
 LOGS = frozenset(["log", "log2", "log10"])
 STEEP = frozenset(["log", "sqrt", "rsqrt", "reciprocal", "acos", "asin", "arccos", "log2", "log10"])
@@ -47,18 +48,30 @@ def exp_overflow(run: Rehearsing) -> Iterator[Answer]:
         if any(_divides_own_sum(run, user, node) for user in users(run).get(id(node), ())):
             text = "a softmax by hand without subtracting the maximum: it overflows for large scores"
             yield Answer(node.place, text)
-        elif (scale := _scaled_input(node)) is not None:
+        elif (scale := _scaled_input(run, node)) is not None:
             text = f"this output has no bound and is exponentiated, and the inputs are scaled by {scale:g}"
             raw = next((n for n in ancestors(node) if n.op in RAW and n.place is not None), node)
             yield Answer(raw.place or node.place, text, (node.place,))
 
 
-def _scaled_input(node: Node) -> float | None:
-    """A constant of a hundred or more that the inputs of the network are multiplied with."""
-    for inner in ancestors(node):
-        if inner.op == "mul" and not inner.grad:
+def _scaled_input(run: Rehearsing, node: Node) -> float | None:
+    """A constant of a hundred or more that the inputs of the network are multiplied with, and divided by no other.
+
+    Where the size of the inputs is known, ``scale.large_inputs`` speaks of it."""
+    sizes: dict[int, Size | None] = run.memo.setdefault("sizes", {})
+    if any(n.op in NORMS for n in ancestors(node)):
+        return None
+    for layer in ancestors(node):
+        given = layer.inputs[0] if layer.op in RAW and layer.inputs else None
+        if not isinstance(given, Node) or given.grad:
+            continue
+        if size(given, sizes) is not None:
+            continue
+        for inner in ancestors(given):
             factor = next((i for i in inner.inputs if isinstance(i, int | float) and abs(i) >= LARGE), None)
-            if factor is not None and not any(n.op in NORMS for n in ancestors(node)):
+            if inner.op == "div" and factor is not None:
+                return None
+            if inner.op == "mul" and factor is not None:
                 return float(factor)
     return None
 

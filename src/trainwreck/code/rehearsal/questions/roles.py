@@ -179,6 +179,19 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         return _arithmetic(op, [bounds(i, depth + 1) for i in inputs[:2]])
     if op in ("batch", "loaded", "mul_", "buffer") and first is not None and op != "batch":
         return bounds(first, depth + 1)
+    if op in ("min", "max") and len(inputs) > 1 and value.full == f"builtins.{op}":
+        found = [bounds(i, depth + 1) for i in inputs]
+        pick = min if op == "min" else max
+        return Bounds(pick(b.low for b in found), pick(b.high for b in found))
+    if op == "counter":
+        if value.full != "builtins.range" or not all(isinstance(i, int) for i in inputs):
+            return ANYTHING
+        ends = (0, *inputs)[:2] if len(inputs) == 1 else inputs[:2]
+        return Bounds(float(min(ends)), float(max(ends)))
+    if op == "linspace" and len(inputs) > 1 and all(isinstance(i, int | float) for i in inputs[:2]):
+        return Bounds(float(min(inputs[:2])), float(max(inputs[:2])))
+    if op in ("ones", "ones_like", "zeros", "zeros_like"):
+        return Bounds(1.0, 1.0) if op.startswith("ones") else Bounds(0.0, 0.0)
     inner = behind(value)
     if inner is not None:
         found = [bounds(i, depth + 1) for i in inner]

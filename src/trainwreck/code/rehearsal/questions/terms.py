@@ -257,14 +257,14 @@ def divergences(found: list[Term]) -> list[Divergence]:
         if term.node.op == "kl_divergence":
             made.append(Divergence(term, term.weight))
             continue
-        spread = _variance(term.node)
+        spread = variance_of(term.node)
         if spread is None or not _has_log(spread, term, found):
             continue
         made.append(Divergence(term, 2 * term.weight))
     return made
 
 
-def _variance(node: Node) -> Node | None:
+def variance_of(node: Node) -> Node | None:
     """What a variance is the exponential or the square of."""
     inputs = node.inputs
     if node.op == "exp" and inputs and isinstance(inputs[0], Node):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import bounds, core, unknown
 from trainwreck.code.rehearsal.questions.terms import (
     Divergence,
     Term,
@@ -16,6 +17,7 @@ from trainwreck.code.rehearsal.questions.terms import (
     losses_of,
     reconstructions,
     squared_error,
+    variance_of,
     weighed_at,
 )
 
@@ -39,10 +41,11 @@ def mismatched_reductions(run: Rehearsing) -> Iterator[Answer]:
         one, other = averaged(kl.term), averaged(recon)
         if kl.term.node.op == "kl_divergence" and one == "":
             continue
-        if not _per_sample(kl.term) or not _per_sample(recon):
+        if not _per_sample(kl.term, ramp=True) or not _per_sample(recon):
             continue
         count = _features(recon)
-        if other == "mean" and one in ("sum", "sum of each") and kl.weight * _batch(kl.term, one) >= HEAVY:
+        heavy = kl.weight * _ramp(kl.term) * _batch(kl.term, one) >= HEAVY
+        if other == "mean" and one in ("sum", "sum of each") and heavy:
             if _makes_up(recon.weight, count):
                 continue
             text = "the reconstruction is averaged over all its elements, and the KL term is summed"
@@ -52,9 +55,14 @@ def mismatched_reductions(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(_where(kl.term), text, (_where(recon), place))
 
 
-def _per_sample(term: Term) -> bool:
-    """True where nothing unknown stands in front but the number of samples."""
-    return all(f.op in ("len", "size") for f in term.factors)
+def _per_sample(term: Term, *, ramp: bool = False) -> bool:
+    """True where nothing unknown stands in front but the number of samples, or (``ramp``) what ends at some weight."""
+    return all(f.op in ("len", "size") or (ramp and math.isfinite(bounds(f).high)) for f in term.factors)
+
+
+def _ramp(term: Term) -> float:
+    """What a ramp in front of a term goes up to (``min(1.0, step / 1000)``)."""
+    return math.prod(bounds(f).high for f in term.factors if f.op not in ("len", "size"))
 
 
 def _batch(term: Term, way: str) -> float:
@@ -111,3 +119,74 @@ def heavy_divergence(run: Rehearsing) -> Iterator[Answer]:
         if same and ways[0] and kl.weight / (recon.weight / unit) >= TOO_MUCH:
             text = f"the KL term counts {kl.weight * unit / recon.weight:g} times as much as the reconstruction"
             yield Answer(weighed_at(run, kl.term) or _where(kl.term), text, (place,))
+
+
+def one_sign_wrong(run: Rehearsing) -> Iterator[Answer]:
+    """A Gaussian KL term with the wrong sign before the square of the mean, the logarithm or the variance.
+
+    ``exp(v) - v + mean**2`` is what grows with the distance from the prior; with any one sign turned round it has no
+    lower bound, or pulls the variance to zero. All three turned round are another matter (``signs.flipped``)."""
+    for event, found in losses_of(run):
+        for term in found:
+            spread = variance_of(term.node)
+            beside = [t for t in found if t is not term and _alike(t, term)]
+            square = next((t for t in beside if _square_of_output(t.node) and variance_of(t.node) is None), None)
+            if spread is None or square is None or not term.sure:
+                continue
+            logs = [t for t in beside if _log_of(t.node, spread)]
+            if len(logs) != 1 or abs(square.weight) != abs(term.weight):
+                continue
+            signs = term.sign, -logs[0].sign, square.sign
+            turned = [t for t, s in zip((term, logs[0], square), signs, strict=True) if s < 0]
+            if len(turned) not in (1, 2) or event.place is None:
+                continue
+            wrong = turned[0] if len(turned) == 1 else square if square.sign < 0 else logs[0]
+            what = {id(term): "the variance", id(logs[0]): "the logarithm of the variance"}
+            text = f"{what.get(id(wrong), 'the square of the mean')} enters the KL term with the wrong sign"
+            yield Answer(_signed_at(wrong) or event.place, f"{text}: it has no lower bound", (event.place,))
+            return
+
+
+def _alike(one: Term, other: Term) -> bool:
+    """Summands of one formula: within the same averages and factors, in the same case."""
+    return (
+        one.sure == other.sure
+        and [id(r) for r in one.reductions] == [id(r) for r in other.reductions]
+        and [id(f) for f in one.factors] == [id(f) for f in other.factors]
+    )
+
+
+def _square_of_output(node: Node) -> bool:
+    """The square of what a layer gives, compared with nothing."""
+    first = node.inputs[0] if node.inputs else None
+    same = node.op == "mul" and len(node.inputs) == 2 and node.inputs[1] is first
+    square = same or node.op == "square" or (node.op == "pow" and node.inputs[1:2] in ((2,), (2.0,)))
+    if not square or not isinstance(first, Node) or not first.grad:
+        return False
+    return not any(unknown(n) or n.op == "sub" for n in core(first))
+
+
+def _log_of(node: Node, spread: Node) -> bool:
+    """``v`` beside ``exp(v)``, or ``log(s)`` beside ``s ** 2``."""
+    inner: Node | None = node
+    if node.op == "log" and node.inputs and isinstance(node.inputs[0], Node):
+        inner = node.inputs[0]
+        if variance_of(inner) is not None:
+            inner = variance_of(inner)
+    mine = {id(n) for n in core(spread)}
+    if spread.op == "exp" and spread.inputs:
+        mine |= {id(n) for n in core(spread.inputs[0])}
+    if spread.op == "mul":
+        mine |= {id(n) for i in spread.inputs for n in core(i)}
+    return (
+        inner is not None
+        and inner.grad
+        and inner.op not in ("pow", "square", "exp")
+        and bool(mine & {id(n) for n in core(inner)})
+    )
+
+
+def _signed_at(term: Term) -> Place | None:
+    """The last sum, difference or minus that a term goes through."""
+    ways = [n for n in term.path if n.op in ("add", "sub", "neg") and n.place is not None]
+    return ways[-1].place if ways else term.node.place

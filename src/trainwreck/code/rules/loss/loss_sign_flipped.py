@@ -19,6 +19,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.signs import divergence, flipped
+from trainwreck.code.rehearsal.questions.variational import one_sign_wrong
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_loss
@@ -100,6 +101,26 @@ def train(vae, loader, opt, beta=1.0):
         loss.backward()
         opt.step()
 """,
+    """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc, self.dec = nn.Linear(64, 16), nn.Linear(8, 64)
+    def forward(self, x):
+        mu, latent_logvar = self.enc(x).chunk(2, -1)
+        return self.dec(mu + torch.randn_like(mu) * torch.exp(latent_logvar / 2)), mu, latent_logvar
+def train(loader, net=Net()):
+    opt = torch.optim.Adam(net.parameters())
+    for x in loader:
+        recon, mu, lv = net(x)
+        kl = 0.5 * torch.sum(lv.exp() - lv - 1 - mu ** 2, dim=1).mean()  # expect
+        loss = ((recon - x) ** 2).sum(1).mean() + kl
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+""",
 )
 GOOD = (
     """
@@ -137,7 +158,7 @@ def train(vae, loader, opt, policy):
 """,
 )
 ASCENT = pattern(
-    r"adversar|attack|perturb|ascent|maximi[sz]e|domain|grad_?revers|\bgan\b|discrim|unlearn|forget|tent\b|MINE\b",
+    r"adversar|attack|perturb|ascent|maximi[sz]e|domain|grad_?revers|\bgan\b|discrim|unlearn|forget|\btent\b|\bMINE\b",
     re.IGNORECASE,
 )
 KINDS = {
@@ -156,7 +177,8 @@ KINDS = {
 def find(project: Project) -> Iterator[Evidence]:
     if ASCENT.search(source(project)):
         return
-    found = list(answers(__name__, project, divergence)) or list(_written(project))
+    found = list(answers(__name__, project, one_sign_wrong)) or list(answers(__name__, project, divergence))
+    found = found or list(_written(project))
     yield from found
     if not found:
         yield from answers(__name__, project, flipped)
