@@ -12,7 +12,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.read import parse
 from trainwreck.code.rehearsal import Rehearsing, rehearsals
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.adapters import both_zero, frozen, too_strong
+from trainwreck.code.rehearsal.questions.adapters import both_zero, frozen
 from trainwreck.code.rehearsal.questions.averaging import never_moved
 from trainwreck.code.rehearsal.questions.distilling import teacher_state, temperatures
 from trainwreck.code.rehearsal.questions.episodes import cut_as_end
@@ -26,6 +26,7 @@ from trainwreck.code.rehearsal.questions.policy import (
 )
 from trainwreck.code.rehearsal.questions.preferences import own_reference, swapped
 from trainwreck.code.rehearsal.questions.routing import balance_unused
+from trainwreck.code.rehearsal.questions.strength import too_strong
 from trainwreck.core.program import Module, Program
 
 HEAD = """

@@ -15,8 +15,6 @@ from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, unknown
 from trainwreck.code.rehearsal.questions.terms import number_of
 
-EXCESSIVE = 64.0
-"""A factor in front of the update. Papers and libraries use 0.25 to 4 (arXiv:2106.09685)."""
 LINEAR = frozenset(["linear", "matmul", "mm", "einsum", "conv1d", "conv2d", "bmm"])
 NAMED = pattern(r"adapter|lora|low_?rank|dora|bottleneck|prefix|prompt|delta", re.IGNORECASE)
 PASSES = STRUCTURE | frozenset(["dropout", "identity", "t", "T"])
@@ -61,7 +59,10 @@ def _matrix(value: Value) -> Node | None:
             return None
         if value.op == "param":
             return value
-        value = value.inputs[0] if value.op in PASSES and value.inputs else None
+        if value.op == "mul" and len(value.inputs) > 1 and any(number_of(i) is not None for i in value.inputs[:2]):
+            value = next((i for i in value.inputs[:2] if number_of(i) is None), None)
+        else:
+            value = value.inputs[0] if (value.op in PASSES or value.op == "state") and value.inputs else None
     return None
 
 
@@ -135,31 +136,6 @@ def both_zero(run: Rehearsing) -> Iterator[Answer]:
 def _zeroed_at(param: Node) -> Place | None:
     writes = [e for e in param.writes if e.name in _FILLS and e.place is not None]
     return writes[-1].place if writes else param.place
-
-
-def too_strong(run: Rehearsing) -> Iterator[Answer]:
-    """The update is multiplied by a large number before it is added."""
-    made = {id(p.node): p for p in pairs(run)}
-    for node in run.nodes:
-        if node.op != "add" or len(node.inputs) < 2 or node.place is None:
-            continue
-        for item in node.inputs[:2]:
-            factor, at, place = 1.0, item, None
-            while isinstance(at, Node) and id(at) not in made:
-                number = number_of(at.inputs[1]) if at.op in ("mul", "div") and len(at.inputs) > 1 else None
-                rest = at.inputs[0] if at.inputs else None
-                if at.op == "mul" and number is None and len(at.inputs) > 1:
-                    number, rest = number_of(at.inputs[0]), at.inputs[1]
-                if number:
-                    factor = factor / number if at.op == "div" else factor * number
-                    place = place or at.place
-                elif at.op not in PASSES:
-                    break
-                at = rest
-            if isinstance(at, Node) and id(at) in made and factor >= EXCESSIVE and place is not None:
-                text = f"the low-rank update is multiplied by {factor:g} before it is added"
-                yield Answer(place, text, (node.place,))
-                return
 
 
 # ---------------------------------------------------------------------- part of the model or not

@@ -15,7 +15,7 @@ from trainwreck.code.calls import written
 from trainwreck.code.phases import ADAPTER
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.adapters import too_strong
+from trainwreck.code.rehearsal.questions.strength import too_strong
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import keyword_place, modules
 from trainwreck.code.surface import Surface
