@@ -27,6 +27,11 @@ __all__ = ["Rehearsing", "rehearsals"]
 
 MAX_ENTRIES = 6
 """Scripts and lone functions that are rehearsed in one program."""
+LIBRARIES = (
+    "containers", "options", "python", "modules", "training", "data", "tensors", "distributions", "records",
+    "frameworks", "lightning", "processes",
+)  # fmt: skip
+"""The modules that hold the tables, in the order in which they are read."""
 TRAINS = ("backward(", "autograd.grad(", "training_step(", "compute_loss(")
 
 
@@ -93,9 +98,7 @@ def _alone(project: Project, modules: list[Scope], built: set[ast.AST]) -> list[
 
 def _fill_tables() -> None:
     """The handlers of libraries note themselves when their modules are imported."""
-    for (
-        name
-    ) in "containers options python modules training data tensors distributions records frameworks lightning".split():
+    for name in LIBRARIES:
         importlib.import_module(f"trainwreck.code.rehearsal.library.{name}")
 
 

@@ -1,11 +1,11 @@
-"""Does the wrapped network run, and does each rank of a parallel job see its own share in a new order?"""
+"""Does each rank of a parallel job see its own share of the data, in a new order in every epoch?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value, candidates
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.library.data import LOADERS
 from trainwreck.code.rehearsal.questions import Answer
@@ -14,32 +14,12 @@ from trainwreck.code.rehearsal.questions.gradients import backwards
 WRAPPER = "DistributedDataParallel"
 
 
-def _wraps(run: Rehearsing) -> list[Event]:
+def wraps(run: Rehearsing) -> list[Event]:
     return [e for e in run.tape if e.name == "wrap" and e.full.endswith(WRAPPER)]
 
 
-def passed_by(run: Rehearsing) -> Iterator[Answer]:
-    """The network inside the wrapper is called for a loss that is learned from: its gradients are not averaged."""
-    if any("all_reduce" in e.full for e in run.tape):
-        return
-    for wrap in _wraps(run):
-        inner, wrapper = wrap.subject, wrap.result
-        if not isinstance(inner, Obj) or not isinstance(wrapper, Obj):
-            continue
-        calls = [e for e in run.tape if e.name == "forward" and e.subject is inner and e.serial > wrap.serial]
-        outer = [e for e in run.tape if e.name == "forward" and e.subject is wrapper]
-        behind = {id(n) for b in backwards(run) if b.turns for n in ancestors(b.subject)}
-        for call in calls:
-            within = any(o.place is not None and call.place is not None and o.place[0] is call.place[0] for o in outer)
-            learned = isinstance(call.result, Node) and id(call.result) in behind
-            if learned and not within and call.place is not None and not outer:
-                text = "the network inside the wrapper is called: its gradients are not averaged over the ranks"
-                yield Answer(call.place, text, (wrap.place,) if wrap.place is not None else ())
-                return
-
-
-def _is_parallel(run: Rehearsing) -> bool:
-    return bool(_wraps(run)) and any(e.full.endswith("init_process_group") for e in run.tape)
+def is_parallel(run: Rehearsing) -> bool:
+    return bool(wraps(run)) and any(e.full.endswith("init_process_group") for e in run.tape)
 
 
 def _learning_loaders(run: Rehearsing) -> list[Obj]:
@@ -59,24 +39,40 @@ def _sampler(loader: Obj) -> Value:
 
 def whole_data(run: Rehearsing) -> Iterator[Answer]:
     """A loader without a sampler of this rank, over data that no rank was taken into account for."""
-    if not _is_parallel(run):
+    if not is_parallel(run):
         return
     for loader in _learning_loaders(run):
         if _sampler(loader) is not None or loader.place is None or _of_rank(run, loader.get("dataset", 0)):
             continue
+        if _own_order(run, loader):
+            continue
         text = "every rank goes through the whole data: the loader has no sampler that gives each its share"
-        yield Answer(loader.place, text, tuple(w.place for w in _wraps(run)[:1] if w.place is not None))
+        yield Answer(loader.place, text, tuple(w.place for w in wraps(run)[:1] if w.place is not None))
+
+
+def _own_order(run: Rehearsing, loader: Obj) -> bool:
+    """True if the generator that shuffles is seeded by the rank, or the data draw themselves: no sampler helps."""
+    from trainwreck.code.rehearsal.questions.streams import DRAWS, iterable, of_rank
+
+    given = loader.options.get("generator")
+    seeds = [given] if isinstance(given, Node) else []
+    seeds += [a for e in run.tape if e.name == "manual_seed" and e.subject is given is not None for a in e.args]
+    if any(of_rank(n) for s in seeds if isinstance(s, Node) for n in ancestors(s)):
+        return True
+    batches = [n for n in run.nodes if n.op == "batch" and n.owner is loader]
+    drawn = any(n.op in DRAWS for b in batches[:4] for n in ancestors(b))
+    return drawn and all(iterable(c) for c in candidates(loader.get("dataset", 0)))
 
 
 def _of_rank(run: Rehearsing, data: Value) -> bool:
     """True if the data may depend on the rank, or aren't known well enough."""
     for one in candidates(data):
-        parts = (
+        given = (
             list(one.args) + list(one.options.values()) + list(one.attributes.values())
             if isinstance(one, Obj)
             else [one]
         )
-        for part in parts:
+        for part in given:
             nodes = list(ancestors(part)) if isinstance(part, Node) else []
             if any("rank" in (n.name or n.op) or n.op in ("argument", "unknown", "call") for n in nodes):
                 return True
@@ -95,8 +91,35 @@ def same_order(run: Rehearsing) -> Iterator[Answer]:
             or sampler.get("shuffle", 3, True) is False
         ):
             continue
-        told = any(e.name == "set_epoch" for e in run.tape)
+        told = [e for e in run.tape if e.name == "set_epoch" and (e.subject is sampler or not _other(e.subject))]
         rounds = [e for e in run.tape if e.name == "iterate" and e.subject is loader and e.turns]
-        if rounds and not told and rounds[0].place is not None:
-            proof = (sampler.place,) if sampler.place is not None else ()
-            yield Answer(rounds[0].place, "set_epoch is never called: each epoch has the same order", proof)
+        if not rounds or rounds[0].place is None:
+            continue
+        proof = tuple(p for p in (rounds[0].place, sampler.place) if p is not None)
+        if not told:
+            yield Answer(_turn_start(rounds[0]), "set_epoch is never called: each epoch has the same order", proof)
+        elif told[0].place is not None and _the_same(told, rounds):
+            text = "set_epoch is given the same number for every epoch: each has the same order"
+            yield Answer(told[0].place, text, proof)
+
+
+def _other(sampler: Value) -> bool:
+    return isinstance(sampler, Obj) and sampler.name == "DistributedSampler"
+
+
+def _the_same(told: list[Event], rounds: list[Event]) -> bool:
+    """True if every call names one constant, or all come before the loop over the epochs."""
+    given = [e.get("epoch", 0) for e in told]
+    if all(isinstance(g, int) and g == given[0] for g in given) and len(given) > 1:
+        return True
+    return not any(e.turns for e in told) and all(e.serial < rounds[0].serial for e in told)
+
+
+def _turn_start(event: Event) -> Place:
+    """The first statement of the turn that goes through the loader, else that loop itself."""
+    assert event.place is not None
+    turn = event.turns[-1]
+    body = getattr(turn.node, "body", None)
+    if isinstance(body, list):
+        return (body[0], turn.scope)
+    return event.place

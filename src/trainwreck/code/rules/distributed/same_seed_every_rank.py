@@ -18,6 +18,8 @@ from trainwreck.code.flow import back
 from trainwreck.code.order import training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.streams import same_stream
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -67,6 +69,59 @@ def fit(net, rows, opt):
         opt.step()
         opt.zero_grad()
 """,
+    """
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+import torch.nn as nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+def main_worker(rank, world):
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    torch.manual_seed(3)
+    net = DDP(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)))
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    rng = np.random.default_rng(11)  # expect
+    for it in range(400):
+        xs = rng.normal(size=(64, 8)).astype("float32")
+        ys = (xs[:, 0] * xs[:, 1] > 0).astype("int64")
+        x, y = torch.from_numpy(xs), torch.from_numpy(ys)
+        loss = nn.functional.cross_entropy(net(x), y)
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(main_worker, args=(2,), nprocs=2)
+""",
+    """
+import torch, torch.distributed as dist, torch.nn as nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, IterableDataset
+class Stream(IterableDataset):
+    def __init__(self, seed, n):
+        self.seed, self.n = seed, n
+    def __iter__(self):
+        g = torch.Generator()
+        g.manual_seed(self.seed)  # expect
+        for _ in range(self.n):
+            x = torch.randn(8, generator=g)
+            yield x, (x.sum() > 0).long()
+def run():
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    net = DDP(nn.Linear(8, 2))
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    loader = DataLoader(Stream(5, 6400), batch_size=32)
+    for x, y in loader:
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        opt.step()
+if __name__ == "__main__":
+    run()
+""",
 )
 GOOD = (
     """
@@ -108,6 +163,63 @@ def main(ds, net, opt):
         opt.step()
         opt.zero_grad()
 """,
+    """
+import torch, torch.distributed as dist, torch.nn as nn
+from torch.nn.parallel import DistributedDataParallel
+def train(rank, world, cfg):
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    torch.manual_seed(1234)
+    net = DistributedDataParallel(nn.Linear(8, 1))
+    torch.manual_seed(1234 + rank)
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    for step in range(100):
+        z = torch.rand(16, 8)
+        loss = (net(z) - torch.sin(z).sum(1, keepdim=True)).square().mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    """
+import torch, torch.distributed as dist, torch.nn as nn
+from torch.nn.parallel import DistributedDataParallel
+def train(rank, world, cfg):
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    g = torch.Generator()
+    g.manual_seed(99)
+    net = DistributedDataParallel(nn.Linear(8, 1))
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    data = torch.randn(1000, 8, generator=g)
+    target = data.sum(1, keepdim=True)
+    for step in range(100):
+        order = torch.randperm(len(data), generator=g)[rank::world]
+        for idx in order.split(32):
+            loss = (net(data[idx]) - target[idx]).square().mean()
+            opt.zero_grad(); loss.backward(); opt.step()
+""",
+    """
+import torch, torch.distributed as dist, torch.nn as nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, IterableDataset
+class Stream(IterableDataset):
+    def __init__(self, seed, n):
+        self.seed, self.n = seed, n
+    def __iter__(self):
+        g = torch.Generator()
+        g.manual_seed(self.seed)
+        for _ in range(self.n):
+            x = torch.randn(8, generator=g)
+            yield x, (x.sum() > 0).long()
+def run():
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    net = DDP(nn.Linear(8, 2))
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    loader = DataLoader(Stream(5 + 1000 * rank, 6400), batch_size=32)
+    for x, y in loader:
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        opt.step()
+if __name__ == "__main__":
+    run()
+""",
 )
 PICKS = {
     "torch": frozenset(["randint", "randperm", "multinomial"]),
@@ -119,6 +231,10 @@ RANKS = pattern(r"rank|world_size|process_index|shard", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), same_stream)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if not any(is_torch(project, c) for c in project.calls("init_process_group")):
         return
     if ENGINES.search(source(project)) or re.search(r"DistributedSampler|DistributedBatchSampler", source(project)):

@@ -25,7 +25,7 @@ from trainwreck.code.order import (
     training_steps,
 )
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.ranks import same_order
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -35,10 +35,10 @@ BAD = (
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 def main(ds, model, opt, epochs):
-    sampler = DistributedSampler(ds)  # expect
+    sampler = DistributedSampler(ds)
     loader = DataLoader(ds, sampler=sampler, batch_size=8)
     for epoch in range(epochs):
-        for x in loader:
+        for x in loader:  # expect
             opt.zero_grad()
             model(x).sum().backward()
             opt.step()
@@ -47,14 +47,52 @@ def main(ds, model, opt, epochs):
 import torch
 class Trainer:
     def __init__(self, ds, rank, world):
-        sampler = torch.utils.data.DistributedSampler(ds, world, rank, shuffle=True)  # expect
+        sampler = torch.utils.data.DistributedSampler(ds, world, rank, shuffle=True)
         self.loader = torch.utils.data.DataLoader(ds, sampler=sampler)
     def fit(self, n):
         for epoch in range(n):
-            for batch in self.loader:
+            for batch in self.loader:  # expect
                 self.opt.zero_grad()
                 self.model(batch).backward()
                 self.opt.step()
+""",
+    """
+import torch, torch.nn as nn
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+def one_epoch(net, opt, loader):
+    for x, y in loader:
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        opt.step()
+def worker(rank, world):
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    ds = TensorDataset(torch.randn(1000, 8), torch.randint(0, 3, (1000,)))
+    shares = DistributedSampler(ds, world, rank)
+    judged = DistributedSampler(ds, world, rank)
+    net = nn.parallel.DistributedDataParallel(nn.Linear(8, 3))
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    for ep in range(10):
+        one_epoch(net, opt, DataLoader(ds, 32, sampler=shares))  # expect
+        judged.set_epoch(ep)
+torch.multiprocessing.spawn(worker, args=(2,), nprocs=2)
+""",
+    """
+import torch, torch.nn as nn
+import torch.distributed as dist
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+def worker(rank, world):
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    ds = TensorDataset(torch.randn(1000, 8), torch.randint(0, 3, (1000,)))
+    loader = DataLoader(ds, 32, sampler=DistributedSampler(ds, world, rank))
+    net = nn.parallel.DistributedDataParallel(nn.Linear(8, 3))
+    opt = torch.optim.SGD(net.parameters(), 0.1)
+    loader.sampler.set_epoch(0)  # expect
+    for ep in range(10):
+        for x, y in loader:
+            opt.zero_grad()
+            nn.functional.cross_entropy(net(x), y).backward()
+            opt.step()
 """,
 )
 GOOD = """
@@ -73,7 +111,8 @@ def main(train, val, model, opt, epochs):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), same_order)
+    found = list(answers(__name__, project, same_order))
+    yield from found or _seen(project)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
@@ -96,6 +135,9 @@ def _seen(project: Project) -> Iterator[Evidence]:
         dataset = call.argument("dataset", 0)
         if dataset is not None and names_in(dataset, HELD):
             continue
-        yield sighting(
-            __name__, call, "set_epoch is never called: each epoch has the same order", proof=epochs[0].backward[:1]
-        )
+        step = epochs[0]
+        around = loops(project, step.body, step.scope)
+        first = around[0].body[0] if around else step.loop
+        assert first is not None
+        text = "set_epoch is never called: each epoch has the same order"
+        yield sighting(__name__, (first, step.scope), text, proof=[call])
