@@ -18,6 +18,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.checkpoints import optimizer_forgotten
+from trainwreck.code.rehearsal.questions.resuming import state_forgotten
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import number
@@ -131,7 +132,7 @@ STATELESS = frozenset(["SGD", "Rprop", "ASGD"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), optimizer_forgotten)
+    yield from further(__name__, project, _seen(project), optimizer_forgotten, state_forgotten)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

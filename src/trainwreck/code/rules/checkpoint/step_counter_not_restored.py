@@ -16,6 +16,8 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import source, trains
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.resuming import counter_forgotten
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -103,6 +105,10 @@ COUNTERS = pattern(r"^(epochs?|steps?|iters?|iterations?|global_step|start_epoch
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), counter_forgotten)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if not trains(project) or not re.search(r"torch\.load|load\(", source(project)):
         return
     saved = _saved(project)
