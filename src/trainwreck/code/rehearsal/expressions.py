@@ -79,10 +79,10 @@ class Expressions(Operators):
             case ast.Lambda():
                 return self.function(node, frame.scope, frame)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
-                found, more = self._comprehended(node.elt, node.generators, frame)
-                return Items([v for (v,) in found], more, "list", (node, frame.scope))
+                found, more, through = self._comprehended(node.elt, node.generators, frame)
+                return Items([v for (v,) in found], more, "list", (node, frame.scope), source=through)
             case ast.DictComp():
-                pairs, more = self._comprehended((node.key, node.value), node.generators, frame)
+                pairs, more, _ = self._comprehended((node.key, node.value), node.generators, frame)
                 return Table({k if isinstance(k, GROUND) else f"?{n}": v for n, (k, v) in enumerate(pairs)}, more)
             case ast.JoinedStr():
                 return self._text(node, frame)
@@ -233,13 +233,15 @@ class Expressions(Operators):
     # ------------------------------------------------------------------ comprehensions
     def _comprehended(
         self, wanted: ast.expr | tuple[ast.expr, ast.expr], generators: list[ast.comprehension], frame: Frame
-    ) -> tuple[list[tuple[Value, ...]], bool]:
+    ) -> tuple[list[tuple[Value, ...]], bool, Value]:
+        """The elements, whether there may be more, and what is gone through where each of it gives one element."""
         inner = Frame(frame.scope, {}, frame, "comprehension", function=frame.function)
         found: list[tuple[Value, ...]] = []
         more = False
+        through: Value = None
 
         def run(rest: list[ast.comprehension]) -> None:
-            nonlocal more
+            nonlocal more, through
             if not rest:
                 if len(found) < (room(found[-1]) if found else 1):
                     parts = wanted if isinstance(wanted, tuple) else (wanted,)
@@ -249,7 +251,10 @@ class Expressions(Operators):
                 return
             generator = rest[0]
             place = (generator.iter, frame.scope)
-            elements, open_ended = self.elements(self.value(generator.iter, inner), place, frame)
+            over = self.value(generator.iter, inner)
+            elements, open_ended = self.elements(over, place, frame)
+            if len(generators) == 1 and not generator.ifs:
+                through = over
             more = more or open_ended
             for element in elements:
                 self.store(generator.target, element, inner)
@@ -261,4 +266,4 @@ class Expressions(Operators):
                 run(rest[1:])
 
         run(generators)
-        return found, more
+        return found, more, through

@@ -24,7 +24,7 @@ def swapped(run: Rehearsing) -> Iterator[Answer]:
     for node in run.nodes:
         if node.op != "param" or not node.writes:
             continue
-        for kept, new, place in _updates(node):
+        for kept, new, place in settled(node):
             if id(place[0]) in told:
                 continue
             told.add(id(place[0]))
@@ -35,7 +35,19 @@ def swapped(run: Rehearsing) -> Iterator[Answer]:
                 yield Answer(_source(run, place), text, (place,))
 
 
-def _updates(param: Node) -> Iterator[tuple[float, float, Place]]:
+def settled(param: Node) -> Iterator[tuple[float, float, Place]]:
+    """The updates whose shares are the same at every turn: a decay that is warmed up starts small."""
+    found: dict[int, list[tuple[float, float, Place]]] = {}
+    for update in updates(param):
+        found.setdefault(id(update[2][0]), []).append(update)
+    for same in found.values():
+        at = same[0][2][0]
+        times = sum(e.place is not None and e.place[0] is at and e.name not in ("mul_",) for e in param.writes)
+        if len(same) == times and len({u[:2] for u in same}) == 1:
+            yield same[0]
+
+
+def updates(param: Node) -> Iterator[tuple[float, float, Place]]:
     """The shares of the old and of the new value at each update in a loop over parameters."""
     scaled: float | None = None
     for event in param.writes:

@@ -45,7 +45,7 @@ def number(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
 
 def length(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
     """How many elements going through ``value`` gives."""
-    if depth > 8:
+    if depth > 2 * MAX_DEPTH:
         return None
     known = [c for c in candidates(value) if c is not None]
     if len(known) != 1:
@@ -57,7 +57,9 @@ def length(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
         case Items():
             if not value.more:
                 return len(value.items)
-            return value.length if value.length is not None else length(run, value.source, depth + 1)
+            if value.length is not None:
+                return value.length
+            return length(run, value.source, depth + 1) if value.source is not None else _appended(run, value)
         case Table():
             return None if value.more else len(value.entries)
         case Node():
@@ -90,6 +92,9 @@ def _of_class(run: Rehearsing, value: Obj, depth: int) -> float | None:
 
 
 def _of_node(run: Rehearsing, value: Node, depth: int) -> float | None:
+    """Along the first axis."""
+    if depth > MAX_DEPTH:
+        return None
     if value.op == "split" and value.name == "" and len(value.inputs) > 1:
         size, part = length(run, value.inputs[0], depth + 1), value.inputs[1]
         return math.ceil(size / part) if size is not None and isinstance(part, int) and part > 0 else None
@@ -104,11 +109,79 @@ def _of_node(run: Rehearsing, value: Node, depth: int) -> float | None:
         return number(run, chosen) if isinstance(chosen, int | Node) else None
     if not value.shape.open and value.shape.dims and isinstance(value.shape.dims[0], int):
         return float(value.shape.dims[0])
-    if value.op == "randperm" and value.inputs:
-        return number(run, value.inputs[0])
-    if value.op in ("data", "element", "batch", "list", "getitem"):
-        return None
+    first, second = (*value.inputs, None, None)[:2]
+    if value.op in ("randperm", "permutation") and value.inputs:
+        numbers = [i for i in value.inputs if isinstance(i, int)]
+        return float(numbers[0]) if numbers else number(run, first)
+    if value.op in ("integers", "randint", "normal", "uniform", "choice") and "size" in value.options:
+        size = value.options["size"]
+        return number(run, size[0] if isinstance(size, tuple) and size else size)
+    if value.op in ("stack", "vstack", "array", "asarray", "tensor", "as_tensor") and isinstance(first, Items | tuple):
+        along = value.options.get("dim", value.options.get("axis", second if isinstance(second, int) else 0))
+        return length(run, first, depth + 1) if along == 0 or value.op not in ("stack",) else None
+    if value.op == "getitem":
+        return _selected(run, first, second[0] if isinstance(second, tuple) and second else second, depth)
+    if value.op in KEEPS_LENGTH and isinstance(first, Node):
+        return _of_node(run, first, depth + 1)
     return None
+
+
+KEEPS_LENGTH = frozenset(
+    """sort from_numpy tensor as_tensor array asarray astype float double long int to copy clone contiguous unsqueeze
+    add sub mul div clip clamp abs exp log sqrt sin cos tanh sign round nan_to_num setitem cpu cuda detach numpy
+    normalize squeeze expand pad flip""".split()
+)
+"""Functions of an array that keep its first axis."""
+
+
+def _selected(run: Rehearsing, base: Value, index: Value, depth: int) -> float | None:
+    """How many elements ``base[index]`` has along the first axis."""
+    if index is Ellipsis or isinstance(index, str):
+        return length(run, base, depth + 1) if index is Ellipsis else None
+    if isinstance(index, Obj) and index.kind == "builtins.slice":
+        low, high, step = index.args
+        whole = length(run, base, depth + 1)
+        ends = [0.0 if low is None else number(run, low), whole if high is None else number(run, high)]
+        if step is not None or None in ends:
+            return None
+        one, other = (e if e is None or e >= 0 else (None if whole is None else whole + e) for e in ends)
+        if one is None or other is None:
+            return None
+        return max(0.0, (other if whole is None else min(other, whole)) - one)
+    if isinstance(index, Node) and index.op not in (
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "and",
+        "or",
+        "invert",
+        "counter",
+    ):
+        return _of_node(run, index, depth + 1)
+    return None
+
+
+def _appended(run: Rehearsing, items: Items) -> float | None:
+    """How long a list gets that loops append to, one element each time."""
+    events = [e for e in run.tape if e.subject is items]
+    if not events or any(e.name != "append" or e.maybe or e.tests for e in events):
+        return None
+    shared = 0
+    while all(len(e.turns) > shared and e.turns[shared] is events[0].turns[shared] for e in events):
+        shared += 1
+    total = 0.0
+    for event in events:
+        weight = 1.0
+        for turn in event.turns[shared:]:
+            known = trips(run, turn) if turn.generic else 1.0
+            if known is None:
+                return None
+            weight *= max(0.0, known - 1) if turn.generic else 1.0
+        total += weight
+    return total
 
 
 def trips(run: Rehearsing, turn: Turn) -> float | None:

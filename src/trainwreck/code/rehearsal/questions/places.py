@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Turn, Value, candidates
+from trainwreck.code.scopes import FunctionNode, Scope
 
 
 def literal(run: Rehearsing, value: Value, words: Sequence[str], fallback: Place) -> Place:
@@ -41,9 +42,18 @@ def once(run: Rehearsing, value: float) -> Place | None:
     found: list[Place] = []
     for walked in run.project.walked.values():
         for scope in walked.scopes:
-            literals = (n for n in scope.nodes if isinstance(n, ast.UnaryOp if value < 0 else ast.Constant))
+            nodes = (*scope.nodes, *(n for d in _defaults(scope) for n in ast.walk(d)))
+            literals = (n for n in nodes if isinstance(n, ast.UnaryOp if value < 0 else ast.Constant))
             found += [(n, scope) for n in literals if isinstance(n, ast.expr) and written_number(n) == value]
     return found[0] if len(found) == 1 else None
+
+
+def _defaults(scope: Scope) -> list[ast.expr]:
+    """The defaults of a function's parameters, which stand in no scope's nodes."""
+    node = scope.node
+    if not isinstance(node, FunctionNode):
+        return []
+    return [d for d in (*node.args.defaults, *node.args.kw_defaults) if d is not None]
 
 
 def named(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

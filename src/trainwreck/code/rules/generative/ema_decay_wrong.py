@@ -23,6 +23,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.averaging import never_moved
 from trainwreck.code.rehearsal.questions.averaging import swapped as _swapped
 from trainwreck.code.rehearsal.questions.freezing import backwards_average, left_behind
+from trainwreck.code.rehearsal.questions.horizons import weights_stay
 from trainwreck.code.rounds import rounds, turns
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -102,7 +103,8 @@ SWAPPED = 0.2
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), _swapped, never_moved, left_behind, backwards_average)
+    asked = (_swapped, never_moved, left_behind, backwards_average, weights_stay)
+    yield from further(__name__, project, _written(project), *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -1,7 +1,7 @@
 """The running statistics of batch norm can't be right at evaluation.
 
 What: ``momentum`` of a torch batch norm is 0 or next to nothing, or 0.9 and more as in other libraries, where it means
-the share that is kept; torch means the share of the new batch.
+the share that is kept; torch means the share of the new batch. Or the run is too short for a small momentum.
 Why it matters: near 0 the statistics stay at mean 0 and variance 1; with 0.99 they are those of the last batch:
 evaluation differs from training.
 When it is fine: where evaluation runs in train mode on purpose, or ``track_running_stats=False``.
@@ -16,6 +16,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import BATCHNORMS, only, option, source
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.horizons import statistics_stay
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import values
@@ -93,8 +95,11 @@ STILL = 1e-4
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    if "BatchNorm" not in source(project):
-        return
+    if "BatchNorm" in source(project):
+        yield from further(__name__, project, _written(project), statistics_stay)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call, shift in _layers(project):
         at = option(project, call, "momentum", 2 + shift)
         if at is None:
