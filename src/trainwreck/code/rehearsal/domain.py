@@ -76,6 +76,8 @@ class Node:
 
 
 UNKNOWN = Node("unknown")
+FLOOR = "?floor"
+"""Attribute of the number of any later turn of a loop: the least that it can be."""
 
 
 @dataclass(eq=False, slots=True)

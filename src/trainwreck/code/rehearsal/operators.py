@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trainwreck.code.rehearsal.domain import (
+    FLOOR,
     UNKNOWN,
     Bound,
     Class,
@@ -138,7 +139,8 @@ class Operators(Statements):
                 return bool(compute(one, other))
             except TypeError:
                 return UNKNOWN
-        return self.node(name, (one, other), place)
+        told = _later(name, one, other)
+        return self.node(name, (one, other), place) if told is None else told
 
     def _identical(self, one: Value, other: Value) -> bool | None:
         found = {self._is(a, b) for a in candidates(one) for b in candidates(other)}
@@ -206,4 +208,21 @@ class Operators(Statements):
                 if value.op == "either":
                     found = {self.truth(v) for v in value.inputs}
                     return found.pop() if len(found) == 1 else None
+                if value.attributes.get(FLOOR, 0) > 0:
+                    return True
         return None
+
+
+def _later(name: str, one: Value, other: Value) -> bool | None:
+    """A comparison of the number of any later turn with one that is below the least that it can be."""
+    if isinstance(other, Node) and isinstance(one, int):
+        turned = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+        return _later(turned.get(name, name), other, one)
+    if not isinstance(one, Node) or FLOOR not in one.attributes or not isinstance(other, int):
+        return None
+    floor = one.attributes[FLOOR]
+    if other < floor:
+        return {"eq": False, "ne": True, "gt": True, "ge": True, "lt": False, "le": False}.get(name)
+    if other == floor:
+        return {"ge": True, "lt": False}.get(name)
+    return None

@@ -20,36 +20,11 @@ from trainwreck.code.rehearsal.domain import (
     is_module,
 )
 from trainwreck.code.rehearsal.library import function
+from trainwreck.code.rehearsal.library.counting import counted
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
-from trainwreck.code.rehearsal.storing import EXACT_ITEMS, EXACT_TURNS, GROUND
+from trainwreck.code.rehearsal.storing import EXACT_ITEMS, GROUND
 
 NUMBERS = (int, float, bool)
-
-
-@function("builtins.range")
-def _range(run: Rehearsing, asked: Asked) -> Value:
-    if all(isinstance(a, int) for a in asked.args) and asked.args:
-        try:
-            numbers = range(*asked.args)
-        except (ValueError, TypeError):
-            return UNKNOWN
-        if len(numbers) <= EXACT_TURNS:
-            return Items(list(numbers), False, "range")
-        any_turn = run.node("counter", tuple(asked.args), asked.place, full=asked.full)
-        return Items([numbers[0], any_turn], True, "range", asked.place, len(numbers))
-    first = asked.args[0] if len(asked.args) > 1 and isinstance(asked.args[0], int) else 0
-    return Items([first, run.node("counter", tuple(asked.args), asked.place, full=asked.full)], True, "range")
-
-
-@function("builtins.enumerate")
-def _enumerate(run: Rehearsing, asked: Asked) -> Value:
-    found, more = run.elements(asked.get("iterable", 0), asked.place, asked.frame)
-    start = asked.get("start", 1, 0)
-    numbered: list[Value] = []
-    for place, value in enumerate(found):
-        known = isinstance(start, int) and (not more or place == 0)
-        numbered.append((start + place if known else run.node("counter", (), asked.place), value))
-    return Items(numbered, more, "iterator", source=asked.get("iterable", 0))
 
 
 @function("builtins.zip", "itertools.zip_longest")
@@ -101,12 +76,6 @@ def _product(run: Rehearsing, asked: Asked) -> Value:
     return Items(
         [tuple(c[0] if c else UNKNOWN for c in columns), tuple(c[-1] if c else UNKNOWN for c in columns)], True
     )
-
-
-@function("itertools.count")
-def _count(run: Rehearsing, asked: Asked) -> Value:
-    start = asked.get("start", 0, 0)
-    return Items([start, run.node("counter", (start,), asked.place)], True, "range")
 
 
 @function("builtins.next")
@@ -374,7 +343,7 @@ def _field(run: Rehearsing, asked: Asked) -> Value:
 @function("tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.trange", "tqdm.auto.trange", "tqdm.notebook.tqdm", "rich.progress.track")
 def _bar(run: Rehearsing, asked: Asked) -> Value:
     if asked.name == "trange":
-        return _range(run, asked)
+        return counted(run, asked)
     return asked.get("iterable", 0, UNKNOWN)
 
 

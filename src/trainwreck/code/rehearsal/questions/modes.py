@@ -66,10 +66,13 @@ def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
             continue
         if _norm_only(layers) and all(isinstance(m, Obj) and m.name in NORMS for m in [root]):
             continue
+        if cause is not None and _norm_only(layers) and (_chosen(cause) or _all_frozen(run, layers)):
+            continue  # the mode is an argument, or statistics and weights of the norms are both kept as they were
         place = cause.place if cause is not None else quiet[0].place
         if cause is not None and cause.turns:
             # left in a loop: training mode belongs to the turn of the outer loop, before that over the batches
-            place = _turn_start(event) if not cause.maybe else place
+            beside = _among_batches(cause, event)
+            place = beside or (_turn_start(event) if not cause.maybe else place)
             text = "evaluation mode is set here and still holds where the next gradients are computed"
             if not cause.maybe:
                 text = "the network is still in evaluation mode in this turn: nothing sets training mode again"
@@ -91,6 +94,27 @@ def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
         if cause.place is not None and id(cause.place[0]) not in again and line_of(answer.place) not in told:
             told.add(line_of(answer.place))
             yield answer
+
+
+def _chosen(cause: Event) -> bool:
+    """``model.train(not frozen)``: somebody decides about the mode."""
+    call = cause.place[0] if cause.place is not None else None
+    given = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
+    return cause.name == "train" and bool(given) and not isinstance(given[0], ast.Constant)
+
+
+def _all_frozen(run: Rehearsing, layers: list[Obj]) -> bool:
+    """True if none of the layers has a weight that learns."""
+    return not any(p.trainable is not False for layer in layers for p in run.own_parameters(layer).values())
+
+
+def _among_batches(cause: Event, event: Event) -> Place | None:
+    """The call in the loop over the batches that led to evaluation mode: training mode belongs behind it."""
+    batches = event.turns[-1]
+    if not any(t.node is batches.node for t in cause.turns):
+        return None
+    inside = {id(n) for n in ast.walk(batches.node)}
+    return next((p for p in (*cause.stack, cause.place) if p is not None and id(p[0]) in inside), None)
 
 
 def left_quiet(run: Rehearsing) -> Iterator[Answer]:

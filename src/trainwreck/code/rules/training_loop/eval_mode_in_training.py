@@ -238,19 +238,6 @@ def frozen_norms(loader):
         head(backbone(x)).sum().backward()
         opt.step()
 """,
-    """
-import torch
-from torch import nn
-def plan(policy, rollouts, fit):
-    opt = torch.optim.Adam(policy.parameters())
-    for rows in rollouts:
-        world = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.1))
-        fit(world, rows)
-        world.eval()
-        opt.zero_grad()
-        world(policy(rows)).sum().backward()
-        opt.step()
-""",
 )
 
 
@@ -281,7 +268,9 @@ def _seen(project: Project) -> Iterator[Evidence]:
             if c.scope is scope and c.line < outer.lineno and c.receiver is not None and not c.node.args
         ]
         if before:
-            yield sighting(__name__, before[-1], "training mode is set once before the loop, evaluation mode inside it")
+            inner = _switch(project, around[0], scope, "eval") if len(around) > 1 else None
+            text = "training mode is set once before the loop, evaluation mode inside it"
+            yield sighting(__name__, inner or before[-1], text, proof=before[-1:] if inner else [])
         elif scope.kind == "function" and scope.owner is None and not any(True for _ in project.calls("train")):
             yield sighting(__name__, (outer, scope), "evaluation mode is set inside this loop and training mode never")
 
@@ -368,6 +357,21 @@ def _argument_for(function: Scope, call: Call, node: ast.expr, place: Scope) -> 
     assert isinstance(node, ast.Name)
     names = [n for n in function.positional if n not in ("self", "cls")]
     return call.argument(node.id, names.index(node.id)) or node
+
+
+def _switch(project: Project, body: ast.AST, scope: Scope, name: str) -> Call | None:
+    """The call in ``body`` that switches the mode, itself or in a function of the project."""
+    calls = [Call(n, scope) for n in ast.walk(body) if isinstance(n, ast.Call)]
+    return next((c for c in calls if not isinstance(c.node.func, ast.Call) and _switches_mode(project, c, name)), None)
+
+
+def _switches_mode(project: Project, call: Call, name: str) -> bool:
+    if call.name == name and call.receiver is not None:
+        return True
+    target = project.resolve(call.node.func, call.scope)
+    return target is not None and target.kind == "function" and target.name not in ("forward", "__init__") and (
+        _switches(project, target.node, target, name, 1)
+    )  # fmt: skip
 
 
 def _switches(project: Project, body: ast.AST, scope: Scope, name: str, depth: int) -> bool:

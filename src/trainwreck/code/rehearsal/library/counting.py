@@ -1,0 +1,53 @@
+"""The numbers that loops count with: exact where there are few, else the first and one that stands for any later."""
+
+from __future__ import annotations
+
+from trainwreck.code.rehearsal.calling import Asked
+from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Value
+from trainwreck.code.rehearsal.library import function
+from trainwreck.code.rehearsal.rehearsing import Rehearsing
+from trainwreck.code.rehearsal.storing import EXACT_TURNS
+
+
+@function("builtins.range")
+def counted(run: Rehearsing, asked: Asked) -> Value:
+    """The numbers of a ``range``."""
+    if all(isinstance(a, int) for a in asked.args) and asked.args:
+        try:
+            numbers = range(*asked.args)
+        except (ValueError, TypeError):
+            return UNKNOWN
+        if len(numbers) <= EXACT_TURNS:
+            return Items(list(numbers), False, "range")
+        any_turn = _counter(run, asked, numbers[1] if numbers.step > 0 else None)
+        return Items([numbers[0], any_turn], True, "range", asked.place, len(numbers))
+    first = asked.args[0] if len(asked.args) > 1 and isinstance(asked.args[0], int) else 0
+    upwards = len(asked.args) == 1 or (len(asked.args) == 2 and isinstance(asked.args[0], int))
+    return Items([first, _counter(run, asked, first + 1 if upwards else None)], True, "range")
+
+
+def _counter(run: Rehearsing, asked: Asked, least: Value) -> Node:
+    """The number of any later turn, not below ``least``."""
+    made = run.node("counter", tuple(asked.args) if asked.name != "enumerate" else (), asked.place, full=asked.full)
+    if isinstance(least, int):
+        made.attributes[FLOOR] = least
+    return made
+
+
+@function("builtins.enumerate")
+def _enumerate(run: Rehearsing, asked: Asked) -> Value:
+    found, more = run.elements(asked.get("iterable", 0), asked.place, asked.frame)
+    start = asked.get("start", 1, 0)
+    numbered: list[Value] = []
+    for place, value in enumerate(found):
+        known = isinstance(start, int) and (not more or place == 0)
+        later = start + 1 if isinstance(start, int) else None
+        numbered.append((start + place if known else _counter(run, asked, later), value))
+    return Items(numbered, more, "iterator", source=asked.get("iterable", 0))
+
+
+@function("itertools.count")
+def _count(run: Rehearsing, asked: Asked) -> Value:
+    start = asked.get("start", 0, 0)
+    least = start + 1 if isinstance(start, int) and asked.get("step", 1, 1) == 1 else None
+    return Items([start, _counter(run, asked, least)], True, "range")
