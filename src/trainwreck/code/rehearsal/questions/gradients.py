@@ -57,6 +57,10 @@ def lives(run: Rehearsing) -> Life:
             other = _walk(run, rare)
             life.wasted += other.wasted
             life.sums += other.sums
+        if not life.stale and life.sure:
+            # what a count lets through in a later turn alone meets the gradients of the turn after it
+            for group in _repeated(run):
+                life.stale += _walk(run, set(), group).stale
     found: Life = run.memo["lives"]
     return found
 
@@ -134,11 +138,37 @@ def _set_back(test: Node) -> bool:
     return False
 
 
-def _walk(run: Rehearsing, skipped: set[int]) -> Life:
+def _repeated(run: Rehearsing) -> list[list[Event]]:
+    """For each counted step in any later turn of a loop: all that happens in that turn. Not where the step ends it."""
+    found: dict[int, list[Event]] = {}
+    for step in steps(run):
+        if step.turns and step.turns[-1].generic and counted(step) and not _leaves(run, step):
+            found.setdefault(id(step.turns[-1]), [e for e in run.tape if step.turns[-1] in e.turns])
+    return list(found.values())
+
+
+def _leaves(run: Rehearsing, step: Event) -> bool:
+    """True if a way out of the loop stands beside the step."""
+    if step.place is None:
+        return True
+    for above in run.project.ancestors(*step.place):
+        if above is step.turns[-1].node:
+            break
+        if isinstance(above, ast.If) and any(isinstance(n, ast.Break | ast.Return) for n in ast.walk(above)):
+            return True
+    return False
+
+
+def _walk(run: Rehearsing, skipped: set[int], again: list[Event] | None = None) -> Life:
+    """``again``: what happens once more after it has happened."""
     life = Life()
+    tape = list(run.tape)
+    if again:
+        end = tape.index(again[-1]) + 1
+        tape[end:end] = again
     grads: dict[int, list[Grad]] = {}
     looked_at = sorted(n.serial for n in run.nodes if n.op == "grad")
-    for event in run.tape:
+    for event in tape:
         if id(event) in skipped:
             continue
         match event.name:

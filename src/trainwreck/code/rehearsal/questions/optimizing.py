@@ -196,9 +196,14 @@ def _handed_on(run: Rehearsing, optimizer: Obj) -> bool:
 def never_cleared(run: Rehearsing) -> Iterator[Answer]:
     """A step that uses a gradient which an earlier step has used already."""
     life = lives(run)
+    rare = {id(s.place[0]) for s in steps(run) if s.place is not None and counted(s)}
+    told: set[int] = set()
     for step, old, new in life.stale:
-        if not step.turns or new.event.place is None or not life.sure:
+        if not step.turns or step.place is None or new.event.place is None or not life.sure:
             continue
+        if id(step.place[0]) in told:
+            continue
+        told.add(id(step.place[0]))
         mine = ids(held(step))
         outer = [
             e
@@ -220,6 +225,11 @@ def never_cleared(run: Rehearsing) -> Iterator[Answer]:
         text = "gradients that a step has used are still there when the next backward adds its own"
         proof = tuple(e.place for e in (old.event, step) if e.place is not None)
         wrong = next((e.place for e in [*beside, *outer] if e.place is not None), None)
+        if id(step.place[0]) in rare and not beside:
+            text = "gradients that this step has used are still there when the next ones are accumulated"
+            first = next((e.place for e in outer if e.place is not None), new.event.place)
+            yield Answer(step.place, text, (first,))
+            continue
         if wrong is not None:
             text = f"this does not clear what accumulates in each turn: {text}"
         yield Answer(wrong or new.event.place, text, proof)

@@ -218,11 +218,13 @@ def _by_kind(project: Project) -> Iterator[Evidence]:
             text = "every weight of these layers gets the same value: their units never differ"
             yield sighting(__name__, call, text)
         elif call.name == "normal_":
-            std = number(project, call.argument("std", 2 if functional else 1), call.scope)
+            given = call.argument("std", 2 if functional else 1)
+            std = number(project, given, call.scope) if given is not None else 1.0
             if std is not None and std >= WIDE:
                 yield sighting(__name__, call, f"weights with a standard deviation of {std:g}: activations explode")
         else:
-            high = number(project, call.argument("b", 2 if functional else 1), call.scope)
+            given = call.argument("b", 2 if functional else 1)
+            high = number(project, given, call.scope) if given is not None else 1.0
             if high is not None and high > WIDE:
                 yield sighting(__name__, call, f"weights up to {high:g}: activations explode")
 
