@@ -23,6 +23,7 @@ from trainwreck.code.rehearsal.domain import (
 from trainwreck.code.rehearsal.graph import OPAQUE
 from trainwreck.code.rehearsal.holding import SCHEDULER, Holding, is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.library import FUNCTIONS, METHODS, NOTHING
+from trainwreck.code.shapes.domain import Shape
 
 OPERATIONS = {
     "CrossEntropyLoss": "cross_entropy", "NLLLoss": "nll_loss", "BCELoss": "binary_cross_entropy",
@@ -210,7 +211,7 @@ class Rehearsing(Holding):
                     (base,),
                     place,
                     grad=False if name == "data" else None,
-                    shape=base.shape if name == "data" else UNKNOWN.shape,
+                    shape=_turned(base.shape, name),
                 )
             if name == "grad":
                 return self.node("grad", (base,), place, grad=False)
@@ -314,6 +315,14 @@ class Rehearsing(Holding):
         ], True
 
 
+def _turned(shape: Shape, name: str) -> Shape:
+    """The shape of ``x.T`` and its like; of ``x.data`` it is the same."""
+    if name in ("data", "real"):
+        return shape
+    turns = len(shape.dims) == 2 and not shape.open if name != "mT" else len(shape.dims) >= 2
+    return Shape((*shape.dims[:-2], shape.dims[-1], shape.dims[-2]), shape.open, shape.by) if turns else UNKNOWN.shape
+
+
 _SAME_MEMORY = frozenset(["getitem", "attribute", "data", "detach", "state"])
 """What gives a view: a change of it in place changes what it was taken from."""
 
@@ -355,6 +364,8 @@ def kinds(value: Value) -> list[str]:
                 found.append("scheduler")
             if value.kind.endswith("GradScaler"):
                 found.append("scaler")
+            if value.kind.startswith("sklearn."):
+                found.append("estimator")
             return found
         case Node():
             return ["tensor"]

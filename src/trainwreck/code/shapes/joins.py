@@ -42,7 +42,7 @@ def multiplied(asked: Asked, other: Shape) -> Value:
         asked.clash("product", f"{one} can't be multiplied with {other}: {one.dims[-1]} against {inner}")
         return ANY
     if not one.open and len(one.dims) == 1:
-        return ANY
+        return Shape((other.dims[-1],), False, one.by) if not other.open and len(other.dims) == 2 else ANY
     if not other.open and len(other.dims) > len(one.dims):
         return ANY if one.open else Shape((*other.dims[:-2], one.dims[-2], other.dims[-1]), False, one.by)
     return rest

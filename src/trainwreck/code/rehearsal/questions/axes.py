@@ -169,7 +169,7 @@ def along(node: Node) -> Value:
     if node.owner is not None and node.owner.kind.startswith("torch.nn."):
         return node.owner.get("dim", 0)
     rest = node.inputs[1 : len(node.inputs) - sum(k != "inplace" for k in node.options)]
-    place = 1 if node.op in ("norm", "normalize") else 0
+    place = 1 if node.op in ("norm", "normalize", "cosine_similarity", "pairwise_distance") else 0
     return rest[place] if len(rest) > place else None
 
 
@@ -189,8 +189,8 @@ def wrong_axis(run: Rehearsing) -> Iterator[Answer]:
             continue
         if node.op in SOFT:
             text = _softmax(run, node)
-        elif node.op == "normalize":
-            text = _normalised(run, node)
+        elif node.op == "cosine_similarity":
+            text = _cosine(node)
         elif node.op in ("mean", "sum", "amax", "max"):
             text = _pooled(run, node)
         else:
@@ -285,14 +285,23 @@ def _weighted(run: Rehearsing, product: Node, axis: int) -> str:
     return ""
 
 
-def _normalised(run: Rehearsing, node: Node) -> str:
-    """Embeddings scaled to unit length over the batch, before similarities of samples."""
-    shape, dim = node.inputs[0].shape, along(node)
-    if dim != 0 or shape.open or len(shape.dims) != 2 or not batch_first(node.inputs[0]):
+def _cosine(node: Node) -> str:
+    """Similarities that are summed over the samples, or over an axis that was only made to compare all with all."""
+    one, other = node.inputs[0], node.inputs[1] if len(node.inputs) > 1 else None
+    dim = along(node)
+    dim = 1 if dim is None else dim
+    if not isinstance(one, Node) or not isinstance(other, Node) or one.shape.open or other.shape.open:
         return ""
-    for user in users(run).get(id(node), ()):
-        if user.op in ("matmul", "cosine_similarity") and user.inputs[0] is node:
-            return "each feature is scaled over the samples of the batch, not each sample"
+    at = _axis(one.shape, dim)
+    if at is None or len(one.shape.dims) != len(other.shape.dims) or len(one.shape.dims) < 2:
+        return ""
+    last = len(one.shape.dims) - 1
+    if at != last and 1 in (one.shape.dims[at], other.shape.dims[at]) and one.shape.dims[at] != other.shape.dims[at]:
+        return (
+            f"the similarities are summed over axis {at}, along which one side is only repeated, not over the features"
+        )
+    if at == 0 and last == 1 and batch_first(one) and batch_first(other):
+        return "the similarities are summed over the samples of the batch, one for each feature"
     return ""
 
 

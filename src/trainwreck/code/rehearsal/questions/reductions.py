@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, loss_place
@@ -28,7 +29,7 @@ def summed(run: Rehearsing) -> Iterator[Answer]:
                     yield Answer(node.place, "a mean over the batch is divided by the size of the batch again")
                 break
             kind = _error(node)
-            if kind == "sum" and _scales(run):
+            if kind == "sum" and _scales(run) and not samples_gone(node):
                 given = node.owner is not None and "reduction" in node.owner.options
                 place = loss_place(node) if given else node.place
                 if place is not None:
@@ -53,6 +54,20 @@ def _error(value: Value) -> str:
         unreduced = inner.op in ERRORS and inner.options.get("reduction") == "none"
         return value.op if unreduced or by_hand(inner) else ""
     return ""
+
+
+def samples_gone(total: Node) -> bool:
+    """True for a sum over sizes that are all known, of batches whose number of samples is not: a loss of statistics."""
+    inner = total.inputs[0] if total.op in ("sum", "mean") and total.inputs else total
+    values = [i for i in (inner, *(inner.inputs[:2] if isinstance(inner, Node) else ())) if isinstance(i, Node)]
+    known = any(not v.shape.open and v.shape.dims and all(d is not None for d in v.shape.dims) for v in values)
+    return known and any(n.op == "batch" for n in ancestors(total))
+
+
+def lines_of_statistics(run: Rehearsing) -> set[int]:
+    """The lines with sums that have no samples left in them."""
+    sums = [n for n in run.nodes if n.op == "sum" and n.place is not None and samples_gone(n)]
+    return {int(getattr(n.place[0], "lineno", 0)) for n in sums if n.place is not None}
 
 
 def _size(value: Value) -> bool:

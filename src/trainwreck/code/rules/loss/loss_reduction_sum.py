@@ -18,8 +18,9 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import made, optimizers, option, source
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.reductions import summed
+from trainwreck.code.rehearsal.questions.reductions import lines_of_statistics, summed
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.terms import error_kinds, reductions
@@ -91,8 +92,10 @@ SLOW = 2e-3
 
 def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
-    yield from found
-    if not found:
+    if found:
+        statistics = {line for run in rehearsals(project) for line in lines_of_statistics(run)}
+        yield from (item for item in found if item.where.line not in statistics)
+    else:
         yield from answers(__name__, project, summed)
 
 

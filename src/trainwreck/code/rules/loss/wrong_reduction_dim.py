@@ -2,10 +2,11 @@
 
 What: the log-probabilities of a classifier are made by a softmax over axis 0; attention scores of one channel
 (``nn.Linear(h, 1)``) are normalised over that channel, so that each weight is 1; scores ``q @ k.T`` are normalised
-over the queries instead of the keys.
+over the queries instead of the keys; embeddings are scaled to unit length over the samples, and compared over features.
 Why it matters: probabilities sum to one over the wrong things: the model learns to compare samples, or attends to all
 alike.
-When it is fine: for a contrastive loss over the batch, and for slots that compete (slot attention).
+When it is fine: for a contrastive loss over the batch, for correlations of features (Barlow Twins), and for slots that
+compete (slot attention).
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import bound_to, linear, made, only, option, text_of
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.axes import wrong_axis
+from trainwreck.code.rehearsal.questions.lengths import apart
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends, ends
@@ -105,10 +107,7 @@ class Pool(torch.nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(_written(project))
-    yield from found
-    if not found:
-        yield from answers(__name__, project, wrong_axis)
+    yield from further(__name__, project, _written(project), wrong_axis, apart)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
