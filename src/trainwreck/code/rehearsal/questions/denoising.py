@@ -211,9 +211,15 @@ def mixture(given: Event) -> tuple[Node, Node] | None:
     for side, other in ((sides[0], sides[1]), (sides[1], sides[0])):
         noise = next((n for m in _multiplied(side) for n in core(m) if n.op in NOISE), None)
         wide = [m for m in _multiplied(other) if not any(id(n) in times for n in ancestors(m)) and not _schedule(m)]
+        wide = sorted(wide, key=_one_column)
         if noise is not None and wide and not any(n is noise for n in ancestors(wide[0])):
             return wide[0], noise
     return None
+
+
+def _one_column(node: Node) -> bool:
+    """True for one number for each sample: times and levels, rather than data."""
+    return not node.shape.open and node.shape.dims[-1:] in ((), (1,))
 
 
 def _schedule(node: Node) -> bool:

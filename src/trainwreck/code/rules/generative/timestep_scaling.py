@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.denoising import times
+from trainwreck.code.rehearsal.questions.noising import schedule
 from trainwreck.core.evidence import Evidence
 
 _SCRIPT = """
@@ -65,4 +66,4 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), times)
+    yield from further(__name__, project, (), times, schedule)

@@ -1,0 +1,179 @@
+"""Diffusion models: how much of the data and how much noise the network is given at each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.denoising import Denoiser, denoisers, mixture
+from trainwreck.code.rehearsal.questions.levels import row
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
+
+DRAWN = frozenset(["randint", "rand", "rand_like", "uniform", "integers", "random"])
+NOTHING = 0.01
+"""A variance below this share of the other one is not seen beside it."""
+MOSTLY = 0.9
+"""Share of the times at which it must be so: good schedules have it at their ends only."""
+LITTLE = 0.1
+"""Noise that never has more than this share of the variance of the data hides nothing of them."""
+CLOSE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """``signal[i] * data + noise[i] * noise`` at each time."""
+
+    node: Node
+    index: Node
+    signal: list[float]
+    noise: list[float]
+
+
+def levels(found: Denoiser) -> Levels | None:
+    """The factors in front of data and noise, worked out; None where they aren't known."""
+    made = mixture(found.given)
+    at = _sum(found.given.args[0]) if found.given.args and made is not None else None
+    if at is None or made is None:
+        return None
+    sides = [i for i in at.inputs[:2] if isinstance(i, Node)]
+    if at.op != "add" or len(sides) != 2:
+        return None
+    data, noise = made
+    other = next((s for s in sides if any(n is noise for n in _factors(s)[1])), None)
+    if other is None:
+        return None
+    signal_side = next(s for s in sides if s is not other)
+    drawn = {id(n): n for s in sides for f in _factors(s)[0] for n in ancestors(f) if n.op in DRAWN}
+    drawn = {k: n for k, n in drawn.items() if not any(m is n for m in ancestors(data))}
+    if len(drawn) != 1:
+        return None
+    index = next(iter(drawn.values()))
+    signal = _product(_factors(signal_side, data)[0], index)
+    added = _product(_factors(other)[0], index)
+    if signal is None or added is None or len(signal) != len(added) or len(signal) < 5:
+        return None
+    return Levels(at, index, signal, added)
+
+
+def _sum(value: Value) -> Node | None:
+    at = next(iter(parts(value)), None)
+    for _ in range(8):
+        if at is None or at.op == "add":
+            break
+        goes_on = at.op in (*STRUCTURE, *JOINS, "either", "setitem") and at.inputs
+        at = next(iter(parts(at.inputs[0])), None) if goes_on else None
+    return at
+
+
+def _factors(side: Node, data: Node | None = None) -> tuple[list[Value], list[Node]]:
+    """(what stands in front, what it stands before) of a product."""
+    if data is not None and side is data:
+        return [], [side]
+    if side.op != "mul" or len(side.inputs) < 2:
+        return [], core(side)
+    found: list[Value] = []
+    rest: list[Node] = []
+    for item in side.inputs[:2]:
+        if not isinstance(item, Node):
+            found.append(item)
+        elif data is not None:
+            (rest if item is data else found).append(item)
+        else:
+            inner = core(item)
+            noise = any(n.op in ("randn", "randn_like", "normal", "standard_normal") for n in inner)
+            (rest.extend(inner) if noise else found.append(item))
+    return found, rest
+
+
+def _product(factors: list[Value], index: Node) -> list[float] | None:
+    whole = row(index, index)
+    if not isinstance(whole, list):
+        return None
+    result = [1.0] * len(whole)
+    for factor in factors:
+        values = row(factor, index)
+        if values is None or (isinstance(values, list) and len(values) != len(result)):
+            return None
+        result = [
+            a * b for a, b in zip(result, values if isinstance(values, list) else [values] * len(result), strict=True)
+        ]
+    return result
+
+
+def schedule(run: Rehearsing) -> Iterator[Answer]:
+    """Nearly always noise alone or data alone is given to the network, or the two factors do not belong together."""
+    for found in denoisers(run):
+        known = levels(found)
+        if known is None:
+            yield from _another_time(run, found)
+            continue
+        pairs = list(zip([s * s for s in known.signal], [n * n for n in known.noise], strict=True))
+        hidden = sum(s < NOTHING * n for s, n in pairs) / len(pairs)
+        bare = sum(n < NOTHING * s for s, n in pairs) / len(pairs)
+        place = found.given.place
+        if known.node.place is not None:
+            place = known.node.place
+        if place is None:
+            continue
+        proof = (place,)
+        if hidden >= MOSTLY:
+            text = f"at {hidden:.0%} of the times nothing of the data is left in what the network is given"
+            yield Answer(_table(known, small=True) or place, text, proof)
+        elif bare >= MOSTLY or max(n / s if s else 1 for s, n in pairs) < LITTLE:
+            text = "the noise stays small beside the data at all times: sampling starts from what was never seen"
+            yield Answer(_table(known, small=False) or place, text, proof)
+        elif not _fits(known):
+            _, total = max((abs(s + n - 1), s + n) for s, n in pairs)
+            text = f"the factors of data and noise do not belong together: their squares add up to {total:.2g}"
+            yield Answer(place, text)
+        else:
+            yield from _another_time(run, found)
+
+
+def _fits(known: Levels) -> bool:
+    """True for the forms in use: squares that add up to one, factors that do, or data that stay as they are."""
+    pairs = list(zip(known.signal, known.noise, strict=True))
+    return (
+        all(abs(s * s + n * n - 1) < CLOSE for s, n in pairs)
+        or (all(abs(abs(s) + abs(n) - 1) < CLOSE for s, n in pairs) and not _root_of_product(known))
+        or max(known.signal) == min(known.signal)
+        or any(n < 0 for n in known.noise)
+    )
+
+
+def _root_of_product(known: Levels) -> bool:
+    """True where a root is drawn of a running product: then squares add up to one, not factors."""
+    behind = [n.op for n in ancestors(known.node, through=lambda n: n.op not in ("param", "batch"))]
+    return "sqrt" in behind and any(op in behind for op in ("cumprod", "cumsum", "cos"))
+
+
+def _table(known: Levels, *, small: bool) -> Place | None:
+    """Where the table of levels is made: its running product, or the numbers that it starts from."""
+    behind = list(ancestors(known.node, through=lambda n: n.op not in ("param", "batch")))
+    products = [n for n in behind if n.op in ("cumprod", "cumsum") and row(n) is not None]
+    for node in products:
+        factors = row(node.inputs[0])
+        if small and isinstance(factors, list) and max(factors) < 0.5 and node.place is not None:
+            return node.place
+    starts = [n for n in behind if n.op == "linspace" and n.place is not None]
+    if products and starts:
+        return starts[0].place
+    return products[0].place if products else None
+
+
+def _another_time(run: Rehearsing, found: Denoiser) -> Iterator[Answer]:
+    """The network is told another time than that at which the noise was added."""
+    made = mixture(found.given)
+    at = _sum(found.given.args[0]) if found.given.args else None
+    if at is None or made is None or found.given.place is None:
+        return
+    inside = {id(n) for n in ancestors(made[0])}
+    mixed = {id(n) for n in ancestors(at) if n.op in DRAWN and id(n) not in inside}
+    given = [*found.given.args[1:], *found.given.options.values()]
+    told = {id(n) for a in given for n in ancestors(a, through=lambda n: n.op != "param") if n.op in DRAWN}
+    if mixed and told and not mixed & told and len(given) == 1:
+        yield Answer(found.given.place, "the network is told another time than the noise was drawn for")
