@@ -14,7 +14,7 @@ from trainwreck.code.rehearsal.domain import (
     Table,
     Value,
 )
-from trainwreck.code.rehearsal.library import function
+from trainwreck.code.rehearsal.library import function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 
 LOADERS = ("DataLoader", "StatefulDataLoader", "MultiEpochsDataLoader")
@@ -38,6 +38,19 @@ def _train_test_split(run: Rehearsing, asked: Asked) -> Value:
         for side in ("0", "1"):
             made.append(run.node("split", (array,), asked.place, dict(asked.options), full=asked.full, name=side))
     return Items(made)
+
+
+@function("pandas.DataFrame", "pandas.Series")
+def _frame(run: Rehearsing, asked: Asked) -> Value:
+    """A table is an array whose columns have names."""
+    return run.node(asked.name, asked.given, asked.place, dict(asked.options), full=asked.full)
+
+
+@method("estimator", "fit", "partial_fit", "set_params", "set_output")
+def _fitted(run: Rehearsing, asked: Asked) -> Value:
+    """Scikit-learn's objects give themselves back."""
+    run.event(asked.name, asked.receiver, asked.args, asked.options, asked.place)
+    return asked.receiver
 
 
 def batch(run: Rehearsing, loader: Obj, place: Place) -> Value:

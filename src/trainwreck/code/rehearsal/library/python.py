@@ -57,11 +57,14 @@ def _listed(run: Rehearsing, asked: Asked) -> Value:
         return Items([v for inner, _ in parts for v in inner], more or any(m for _, m in parts))
     if asked.name == "reversed":
         found = found[::-1]
-    if asked.name == "sorted" and all(isinstance(v, NUMBERS) for v in found) and not more:
+    alike = all(isinstance(v, NUMBERS) for v in found) or all(isinstance(v, str) for v in found)
+    if asked.name == "sorted" and not asked.options and not more and alike:
         found = sorted(found)
     if asked.name == "tuple" and not more:
         return tuple(found)
-    return Items(list(found), more, place=asked.place, source=given if asked.name != "islice" else None)
+    kind = "arranged" if asked.name == "sorted" and asked.options else asked.name
+    kind = kind if kind in ("sorted", "reversed", "arranged") else "list"
+    return Items(list(found), more, kind, place=asked.place, source=given if asked.name != "islice" else None)
 
 
 @function("itertools.chain")

@@ -65,7 +65,8 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
         more = max(others, key=len)
         if len(more) < len(mine) or not all(op in more for op in mine):
             continue
-        place = _last_place(path) or event.place
+        beside = [p for e, p in held if e.subject is event.subject and _same_make(p, path) and _scaling(p) == more]
+        place = _called_at(beside[-1:], more[-1], alike) or _own_place(path, alike) or _last_place(path) or event.place
         if place is None or id(place[0]) in told:
             continue
         told.add(id(place[0]))
@@ -85,6 +86,8 @@ def _scaling(path: Path) -> tuple[str, ...]:
     """The scaling on the way, in order, without what is random or depends on other data."""
     found: list[str] = []
     for node, before in zip(path.nodes[1:], path.nodes, strict=False):
+        if node.op in ("transform", "fit_transform") and node.owner is not None:
+            found.append("transform")
         if node.op not in SCALES:
             continue
         rest = [i for i in node.inputs if i is not before]
@@ -98,6 +101,37 @@ def _constant(node: Node) -> bool:
     return node.op in ("tensor", "array", "full", "ones", "zeros", "as_tensor") and not any(
         isinstance(n, Node) for i in node.inputs for n in parts(i)
     )
+
+
+def _called_at(scaled: Sequence[Path], op: str, others: Sequence[Path]) -> Place | None:
+    """Where other data of the evaluation are scaled, and those of the training are not: a call of the scaler."""
+    shared = _places(others)
+    for path in scaled:
+        for node in reversed(path.nodes):
+            if node.turns:
+                continue
+            if node.op == op or (op == "transform" and node.op == "fit_transform"):
+                return _apart(node, shared)
+    return None
+
+
+def _own_place(path: Path, others: Sequence[Path]) -> Place | None:
+    """The last place on the way that the training's data do not come through."""
+    shared = _places(others)
+    nodes = [n for n in reversed(path.nodes) if n.op not in ("batch", "element", "part", "index")]
+    inside = next((n.place for n in nodes if n.turns and n.place is not None and id(n.place[0]) not in shared), None)
+    before = [n for n in nodes if not n.turns]
+    return inside or next((place for n in before if (place := _apart(n, shared)) is not None), None)
+
+
+def _places(found: Sequence[Path]) -> set[int]:
+    return {id(at[0]) for p in found for n in p.nodes for at in (n.place, *n.stack) if at is not None}
+
+
+def _apart(node: Node, shared: set[int]) -> Place | None:
+    """The innermost call around a value that is none of ``shared``."""
+    around = (node.place, *reversed(node.stack))
+    return next((place for place in around if place is not None and id(place[0]) not in shared), None)
 
 
 def _last_place(path: Path) -> Place | None:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.columns import another_order
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import values
@@ -64,6 +66,10 @@ ARRAYS = ("array", "asarray")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), another_order)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     fits: dict[int, tuple[Call, tuple[str, ...]]] = {}
     for call in project.calls("fit"):
         if call.receiver is not None and call.node.args:
