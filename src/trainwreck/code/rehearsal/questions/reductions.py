@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Value, candidates
+from trainwreck.code.rehearsal.domain import Node, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import backwards, loss_place
+from trainwreck.code.rehearsal.questions.roles import backwards, learns, loss_place
 from trainwreck.code.rehearsal.questions.signs import ERRORS, by_hand
+from trainwreck.code.rehearsal.questions.terms import (
+    REDUCED,
+    Term,
+    averaged,
+    divergences,
+    losses_of,
+    squared_error,
+)
 
 SLOW = 2e-3
 """A rate of plain SGD at or below it may have been chosen for a sum (as in ``rules.loss.loss_reduction_sum``)."""
+
+DROWNS = 20.0
+"""So many times the weight of the averages beside it: VQ-VAE's terms are 0.1 to 2 of each other (arXiv:1711.00937)."""
+BATCH = 32
+"""A small batch, where the number of samples isn't known."""
+PENALTIES = frozenset(["pow", "square", "abs", "relu", "softplus", "clamp", "mul", "norm"])
+"""What is summed where a penalty is written by hand."""
 
 
 def summed(run: Rehearsing) -> Iterator[Answer]:
@@ -40,6 +56,64 @@ def summed(run: Rehearsing) -> Iterator[Answer]:
             if len(known) != 1:
                 break
             node = known[0]
+
+
+def beside_means(run: Rehearsing) -> Iterator[Answer]:
+    """A sum over the samples and all their elements is added to errors that are averages: it drowns them."""
+    told: set[int] = set()
+    for event, found in losses_of(run):
+        means = [t for t in found if averaged(t) == "mean" and not t.factors and t.weight > 0]
+        if not means or divergences(found):
+            continue
+        least = max(t.weight for t in means)
+        for term in found:
+            if averaged(term) != "sum" or term.factors or not term.sure or not of_samples(term):
+                continue
+            if _is_main(term) and not any(_is_main(m) for m in means):
+                continue
+            count = _elements(term)
+            place = _reduced_at(term)
+            if place is None or id(place[0]) in told or term.weight * count < DROWNS * least:
+                continue
+            told.add(id(place[0]))
+            text = "this term is summed over the batch, and those that it is added to are averages"
+            yield Answer(place, text, (event.place,) if event.place is not None else ())
+
+
+def of_samples(term: Term) -> bool:
+    """True for an error or a penalty of what was computed from samples, which are still apart when it is summed."""
+    node = term.node
+    if (node.op not in REDUCED and node.op not in PENALTIES) or not node.grad:
+        return False
+    seen = list(ancestors(node, through=lambda n: n.op != "param"))
+    if not any(n.op in ("batch", "element", "argument", "getitem", "loaded") for n in seen):
+        return False
+    inner = next((i for i in node.inputs if isinstance(i, Node)), node) if node.op in REDUCED else node
+    dims = inner.shape.dims
+    return bool(dims) and not inner.shape.open and dims[0] is None and not samples_gone(node)
+
+
+def _is_main(term: Term) -> bool:
+    """True for an error of an output against data: what the network is trained for."""
+    pair = squared_error(term.node)
+    if pair is not None:
+        return any(not n.grad and not learns(n) for n in pair)
+    return term.node.op in REDUCED and len(term.node.inputs) > 1 and not learns(term.node.inputs[1])
+
+
+def _elements(term: Term) -> float:
+    """Of how many elements the sum is, as far as known: of classifications one for each sample."""
+    node = term.node
+    inner = next((i for i in node.inputs if isinstance(i, Node)), node) if node.op in REDUCED else node
+    each = 1 if node.op in ("cross_entropy", "nll_loss", "kl_div") else math.prod(d for d in inner.shape.dims if d)
+    return float(each * BATCH)
+
+
+def _reduced_at(term: Term) -> Place | None:
+    for node in reversed(term.reductions):
+        if node.op in ("sum", "nansum"):
+            return node.place
+    return loss_place(term.node) if term.node.owner is not None else term.node.place
 
 
 def _error(value: Value) -> str:

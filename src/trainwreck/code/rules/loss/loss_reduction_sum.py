@@ -1,7 +1,8 @@
 """The loss is summed over the batch, or averaged twice.
 
 What: the one error that runs backward is reduced by a sum and divided by nothing, with plain SGD or with a clipped
-gradient; or a mean is divided by the batch size once more.
+gradient; or a mean is divided by the batch size once more; or a sum over the batch is added to averages, which it
+outweighs by its number of elements.
 Why it matters: the gradient scales with the batch: the rate that fits a mean is batch times too high (or too low),
 and the last, smaller batch counts otherwise.
 When it is fine: where the sum is divided later, for likelihoods beside a divergence (both summed), and with a rate
@@ -19,8 +20,8 @@ from trainwreck.code.facts import made, optimizers, option, source
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import rehearsals
-from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.reductions import lines_of_statistics, summed
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.reductions import beside_means, lines_of_statistics, summed
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.terms import error_kinds, reductions
@@ -96,7 +97,7 @@ def find(project: Project) -> Iterator[Evidence]:
         statistics = {line for run in rehearsals(project) for line in lines_of_statistics(run)}
         yield from (item for item in found if item.where.line not in statistics)
     else:
-        yield from answers(__name__, project, summed)
+        yield from further(__name__, project, (), summed, beside_means)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
