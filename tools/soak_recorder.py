@@ -88,7 +88,7 @@ def kills(count: int) -> int:
     import torch  # noqa: TID251
 
     from trainwreck.collect import collect
-    from trainwreck.record.inside.recorder import PROBES
+    from trainwreck.record.inside.probes import PROBES
     from trainwreck.runs import witness
 
     # What recorder and optimizers import, once and not in every fork.

@@ -32,6 +32,7 @@ from trainwreck.failures.shapes import (
 )
 
 MAX_FRAMES = 400
+OURS = "trainwreck/record/inside/"  # the recorder's own threads
 MAX_FAILURES = 200
 MAX_MESSAGE_LINES = 60
 MAX_MESSAGE_CHARS = 8000
@@ -190,7 +191,9 @@ class Parser:
             self._line_again(writer, number, body)
             return
         if not stripped:
-            if opened.dump and opened.frames:
+            if opened.dump and opened.frames and all(OURS in frame.path for frame in opened.frames):
+                opened.frames.clear()  # the recorder's own thread
+            elif opened.dump and opened.frames:
                 self._finish(writer)
             else:
                 self._tolerate(writer, opened)

@@ -22,6 +22,7 @@ SCALE_FLOOR = "loss-scale-floor"
 MEMORY_GROWS = "memory-grows"
 MODE_FLIP = "mode-flip"
 WIRING = "wiring"
+STALL = "stall"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,17 @@ class Alarms:
         return (kind, module) not in self._told
 
     def raise_(self, alarm: Alarm) -> None:
-        """Tell ``alarm`` unless it was told: event, standard error, callbacks, command; in this order."""
+        """Tell ``alarm`` unless it was told: event, standard error, command, callbacks; in this order."""
+        if self.say(alarm):
+            self._pass_on(alarm)
+
+    def say(self, alarm: Alarm) -> bool:
+        """Event, standard error and command only: from a thread of ours, in which nothing of the program may be asked.
+
+        True if it has not been told before.
+        """
         if not self.once(alarm.kind, alarm.module):
-            return
+            return False
         self._told.add((alarm.kind, alarm.module))
         try:
             self._write(alarm)
@@ -89,13 +98,16 @@ class Alarms:
         if not self._quiet and len(self._told) <= self.MAX_TOLD:
             with contextlib.suppress(Exception):
                 print(alarm.line(), file=sys.stderr)
+        if self._command:
+            self._run(self._command, alarm)
+        return True
+
+    def _pass_on(self, alarm: Alarm) -> None:
         for call in list(self._callbacks):
             try:
                 call(alarm)
             except Exception as problem:
                 self._fault("alarm callbacks", problem)
-        if self._command:
-            self._run(self._command, alarm)
         if self._stop_on == alarm.level or self._stop_on == "warning":
             self.stopping = alarm
 

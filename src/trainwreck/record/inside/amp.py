@@ -60,7 +60,7 @@ class LossScale(Probe):
     def _scaling(self, scaler: Any, _: Any) -> None:
         if scaler.is_enabled():
             self._scaler = weakref.ref(scaler)
-            self.recorder.scale = self._scaler
+            self.recorder.lanes.mine().scale = self._scaler
 
     def _updating(self, scaler: Any, _: Any) -> None:
         if not scaler.is_enabled() or self.recorder.off:

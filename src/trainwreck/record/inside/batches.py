@@ -50,6 +50,7 @@ class Batches(Probe):
         self._started = time.perf_counter()
 
     def _has(self, iterator: Any, frame: FrameType) -> None:
+        self.recorder.beats += 1
         if self._started:
             columns = self.recorder.columns
             columns["data_seconds"] = columns.get("data_seconds", 0.0) + time.perf_counter() - self._started

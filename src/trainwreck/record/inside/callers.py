@@ -142,3 +142,51 @@ def modes_active() -> bool:
 def interrupt() -> None:
     """End the program as Ctrl-C would, once the recorder has written what it knows (``--stop-on``)."""
     signal.raise_signal(signal.SIGINT)
+
+
+class OnCall:
+    """Stands for a function of a module's own: ``told`` gets the frame that is about to call it, then it is called.
+
+    ``__call__`` is looked up at the call, which is the moment that is told of; what is called is the function itself,
+    so a traceback shows no frame of ours. ``told`` must not raise.
+    """
+
+    def __init__(self, original: Any, told: Callable[[FrameType], None]) -> None:
+        self.original, self.told = original, told
+        functools.update_wrapper(self, original)
+
+    @property
+    def __call__(self) -> Any:
+        self.told(sys._getframe(1))
+        return self.original
+
+
+def watch_autograd(told: Callable[[Any, FrameType | None, Any], None]) -> None:
+    """Tell of ``torch.autograd.backward`` and ``torch.autograd.grad`` called directly: (tensor, caller, inputs).
+
+    Both ask the same helper for the gradients to begin with, once their arguments are in order. ``inputs`` is None for
+    ``backward``. What ``Tensor.backward`` calls was told already; calls from within a backward (checkpointing) and
+    gradients for higher derivatives (``grad`` with ``create_graph``) are none of a training's steps.
+    """
+    method = torch.Tensor.__dict__["backward"]
+    within = getattr(method, "original", method).__code__
+    backward, gradients = torch.autograd.backward.__code__, torch.autograd.grad.__code__
+
+    def seen(frame: FrameType) -> None:
+        code, caller = frame.f_code, frame.f_back
+        if caller is None or caller.f_code is within or torch._C._current_graph_task_id() != -1:
+            return
+        direct = code is backward
+        if not direct and code is not gradients:
+            return
+        try:
+            found = frame.f_locals
+            if not direct and found.get("create_graph"):
+                return
+            for tensor in found["tensors" if direct else "outputs"]:
+                if isinstance(tensor, torch.Tensor):
+                    told(tensor, caller, None if direct else found["inputs_tuple"])
+        except Exception:
+            return
+
+    torch.autograd._make_grads = OnCall(torch.autograd._make_grads, seen)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from . import callers
+from .byhand import Update
 from .callers import Place
 from .probe import Probe, Step
 
@@ -53,6 +54,8 @@ class Origins(Probe):
             self._judge(*load)
         groups = [_settings(g) for g in step.optimizer.param_groups[:MAX_GROUPS]]
         made = self._made.get(step.optimizer)
+        if isinstance(step.optimizer, Update):
+            return
         stepped = callers.place(callers.here())
         words = ", ".join(f"{k} {v}" for k, v in groups[0].items()) if groups else ""
         facts = {"path": made[0], "line": made[1]} if made is not None else {}
@@ -69,6 +72,7 @@ class Origins(Probe):
         )
 
     def _making(self, made: Any, frame: FrameType | None) -> None:
+        self.recorder.made = self.recorder.made or isinstance(made, torch.optim.Optimizer)
         if made not in self._made and (place := callers.place(callers.user_frame(frame))) is not None:
             self._made[made] = place
 

@@ -42,6 +42,8 @@ class Backward:
     """The loss as a number, scaled as it is; None on a device or for a loss of several elements."""
     caller: FrameType | None = None
     """The frame that asked for ``backward``, a library's where one did."""
+    accumulates: bool = True
+    """Whether gradients go into the leaves; False for ``torch.autograd.grad``, which returns them."""
 
 
 @dataclass(slots=True)
@@ -61,7 +63,9 @@ class Step:
     began: float = 0.0
     """``time.perf_counter()`` before the probes looked at it."""
     backward: float = 0.0
-    """The same at the last backward of the process, 0 before the first."""
+    """The same at the last backward of the thread, 0 before the first."""
+    aside: bool = False
+    """Whether it belongs to another training than the one that probes look at: no probe is told."""
 
 
 class Probe:

@@ -25,15 +25,15 @@ class Ranks(Probe):
         """At the first step of each optimizer."""
         if step.number > 1:
             return
-        group = _group()
-        if group is None:
+        member = group()
+        if member is None:
             return
         parameters = step.watched.parameters
         sharded = any(hasattr(p, "_local_tensor") for p in parameters) or _flat(step.watched.names)
         if not step.watched.index:
             wrapped = any(type(m).__name__ == "DistributedDataParallel" for _, m in self.recorder.names.modules())
-            text = f"rank {group['rank']} of {group['world']} ({group['backend']})"
-            self.recorder.event("rank", text, None, sharded=sharded, ddp=wrapped, **group)
+            text = f"rank {member['rank']} of {member['world']} ({member['backend']})"
+            self.recorder.event("rank", text, None, sharded=sharded, ddp=wrapped, **member)
         if sharded:
             return
         norms = torch.stack(foreach_norms([dense(p) for p in parameters]))
@@ -46,10 +46,10 @@ class Ranks(Probe):
 
 def in_a_group() -> bool:
     """True in a process of a group of at least two."""
-    return _group() is not None
+    return group() is not None
 
 
-def _group() -> dict[str, Any] | None:
+def group() -> dict[str, Any] | None:
     """Rank, world size and backend of the default process group, None outside one of at least two."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():

@@ -5,7 +5,6 @@ Nothing is read from a device outside a flush; on the CPU losses and gradient no
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import time
@@ -17,13 +16,15 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from . import callers
+from . import byhand, callers, lanes
 from .alarms import Alarm, Alarms
 from .amp import scale_of
 from .contain import Faults
 from .names import Names
 from .pace import EARLY_STEPS, Pace
+from .pending import read
 from .probe import MOMENTS, Backward, Probe, Step, mean
+from .probes import loaded
 from .store import MAX_BYTES, Store
 from .watched import Deferred, Watched
 
@@ -33,30 +34,6 @@ Half a second keeps the cost of a flush (about 1 ms) under 0.3% for the fastest 
 FLUSH_LATEST = 10.0
 RESTING = 20
 """Steps of others after which an optimizer no longer leads: more than the critic's steps between two of a generator."""
-PROBES = (
-    "health:Health",
-    "wiring:Wiring",
-    "calls:Calls",
-    "origins:Origins",
-    "evaluation:Evaluation",
-    "reach:Reach",
-    "frames:Frames",
-    "objective:Objective",
-    "attention:Attention",
-    "lines:Lines",
-    "batches:Batches",
-    "sampling:Sampling",
-    "copies:Copies",
-    "schedules:Schedules",
-    "policy:Policy",
-    "kept:Kept",
-    "amp:LossScale",
-    "timing:Timing",
-    "ranks:Ranks",
-    "trends:Trends",
-    "capture:Capture",
-)
-"""``module:Class`` of every probe; one that is missing or fails to load is left out and noted."""
 
 
 class Recorder:
@@ -84,6 +61,8 @@ class Recorder:
         self._resting = 0
         self.pace = Pace()
         self.optimizers: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()
+        self._aside: weakref.WeakKeyDictionary[Any, Watched] = weakref.WeakKeyDictionary()
+        """Optimizers of other trainings than the first, which run in threads of their own."""
         self.on_alarm: list[Callable[[Alarm], None]] = []
         self.store = Store(
             folder,
@@ -99,21 +78,21 @@ class Recorder:
             bool(self.options.get("quiet")),
         )
         self.faults.note = lambda part, text: self.store.event("recorder-fault", f"{part}: {text}", self.step)
-        self.columns: dict[str, Any] = {}
-        """Columns of the step to come, from what happens between steps: waiting for data, terms of the loss."""
-        self.scale: weakref.ref[Any] | None = None
-        """The scaler of the loss whose backward comes next, set by the probe of loss scaling."""
-        self._losses: list[Any] = []
-        self._open: dict[int, Step] = {}
+        self.lanes = lanes.Lanes()
+        self.by_hand: byhand.ByHand | None = byhand.ByHand(self)
+        """Looks for updates without an optimizer; None once an optimizer has stepped."""
+        self.made = False
+        """Whether the program has made an optimizer of torch's."""
+        self.beats = self.steps = 0
+        """Signs of life (steps, backwards, batches), and steps, of which a thread of ours is the reader."""
+        self.open: dict[int, Step] = {}
         self._latest: Watched | None = None
         """The optimizer that has stepped last."""
-        self._clock = 0.0
-        """``time.perf_counter()`` at the last backward."""
         self._deferred: list[tuple[str, dict[str, Any], list[Deferred]]] = []
         self._flushed = time.monotonic()
         self._pid = os.getpid()
-        self._count = 0
-        self.probes = self._load_probes()
+        self._count = self._others = 0
+        self.probes = loaded(self)
         self._calls: dict[str, list[tuple[str, Callable[..., None]]]] = {}
         self._often: dict[str, list[tuple[str, Callable[..., None]]]] = {}
         self._index()
@@ -125,45 +104,65 @@ class Recorder:
         for probe in self.probes:
             self._contained(probe.name, probe.attach)
         callers.watch_backward(self._backward)
+        callers.watch_autograd(self._backward)
         register_optimizer_step_pre_hook(self._before)
         register_optimizer_step_post_hook(self._after)
 
-    def _backward(self, tensor: Any, caller: FrameType | None) -> None:
-        """``tensor.backward`` has been asked for. Raises nothing."""
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Columns of the calling thread's step to come, from what happens between steps: waiting for data, terms."""
+        return self.lanes.mine().columns
+
+    def _backward(self, tensor: Any, caller: FrameType | None, inputs: Any = None) -> None:
+        """``tensor.backward`` has been asked for, or the gradient for ``inputs`` to be returned. Raises nothing."""
         if self.off or "losses" in self.faults.off:
             return
         try:
-            self._take_backward(tensor, caller)
+            self._take_backward(tensor, caller, inputs)
         except Exception as problem:
-            self._fault("losses", problem)
+            self.faults.add("losses", problem)
 
-    def _take_backward(self, tensor: Any, caller: FrameType | None) -> None:
+    def _take_backward(self, tensor: Any, caller: FrameType | None, inputs: Any) -> None:
         if callers.modes_active():
             return
-        self._clock = time.perf_counter()
-        self.backwards += 1
+        self.beats += 1
+        lane = self.lanes.mine()
+        lane.backwards += 1
+        lane.clock = time.perf_counter()
         step, scale = self.step, None
-        if self.scale is not None:
-            scaler, self.scale = self.scale(), None
+        if lane.scale is not None:
+            scaler, lane.scale = lane.scale(), None
             scale = scale_of(scaler) if scaler is not None else None
-        value = self._keep_loss(tensor, scale)
+        if self.lanes.aside_backward() or (inputs is not None and (self.made or self.by_hand is None)):
+            self._keep_loss(tensor, scale, lane, inputs)
+            return
+        if self.by_hand is not None and not self.made:
+            try:
+                self.by_hand.before(tensor, inputs, caller)
+            except Exception as problem:
+                self.by_hand = None
+                self.faults.add("updates by hand", problem)
+            step = self.step
+        self.backwards += 1
+        value = self._keep_loss(tensor, scale, lane, inputs)
         # The first steps of an optimizer that begins later (a second phase, a resume) are early ones as well.
         sampled = self.sampled(step) or (self._latest is not None and self._latest.steps < EARLY_STEPS)
         began = self.pace.begin(sampled)
         frame = callers.user_frame(caller)
-        moment = Backward(tensor, frame, self.backwards, step, sampled, scale, value, caller)
+        moment = Backward(tensor, frame, self.backwards, step, sampled, scale, value, caller, inputs is None)
         ordinary = value is None or value - value == 0.0  # neither NaN nor infinite
         self._tell("backward", moment, often=ordinary and not sampled)
         self.pace.end(began)
 
-    def _keep_loss(self, tensor: Any, scale: Any) -> float | None:
+    def _keep_loss(self, tensor: Any, scale: Any, lane: lanes.Lane, inputs: Any) -> float | None:
         """Keep the loss for the step to come; its value where it lies on the CPU."""
-        if tensor.numel() != 1 or len(self._losses) >= 4096:
+        kept = lane.losses if inputs is None else lane.returned
+        if tensor.numel() != 1 or len(kept) >= 4096:
             return None
         value = float(tensor.item()) if tensor.is_cpu else None
         # A copy: ``loss /= k`` after the backward would change what a reference shows.
-        kept = value if value is not None else tensor.detach().reshape(()).clone()
-        self._losses.append(kept if scale is None else kept / scale)
+        copy = value if value is not None else tensor.detach().reshape(()).clone()
+        kept.append(copy if scale is None else copy / scale)
         return value
 
     def _before(self, optimizer: Any, _: Any, __: Any) -> None:
@@ -174,9 +173,16 @@ class Recorder:
         if callers.modes_active():
             return
         clock = time.perf_counter()
+        if self.lanes.aside_step(optimizer, self.optimizers):
+            self._step_aside(optimizer, clock)
+            return
         watched = self._latest
         if watched is None or watched.reference() is not optimizer:
-            watched = self._watched(optimizer)
+            watched = self.watched_of(optimizer)
+        self.open_step(watched, optimizer, clock)
+
+    def open_step(self, watched: Watched, optimizer: Any, clock: float) -> Step:
+        """Gradients are complete: tell the probes."""
         watched.refresh(optimizer, self.names)
         self._resting = 0 if watched is self.lead else self._resting + 1
         if self.lead is None or self._resting > RESTING or self.lead.reference() is None:
@@ -184,56 +190,86 @@ class Recorder:
         number = watched.steps + 1
         if number > self.step:
             self.step = number
-        losses, self._losses = self._losses, []
+        losses = self.lanes.take()
         sampled = self.sampled(number)
         began = self.pace.begin(sampled)
-        step = Step(optimizer, watched, number, sampled, {"step": number}, losses, [], clock, self._clock)
-        self._open[id(optimizer)] = step
+        backward = self.lanes.mine().clock
+        step = Step(optimizer, watched, number, sampled, {"step": number}, losses, [], clock, backward)
+        self.open[id(optimizer)] = step
         self._tell("before_step", step, often=not sampled)
         self.pace.end(began)
+        return step
 
-    def _watched(self, optimizer: Any) -> Watched:
+    def watched_of(self, optimizer: Any) -> Watched:
+        """What is known of an optimizer, from its first step on."""
         watched = self.optimizers.get(optimizer)
+        if watched is None and optimizer in self._aside:
+            watched = self.optimizers[optimizer] = self._aside.pop(optimizer)  # the first training is over
         if watched is None:
+            if self.by_hand is not None and not isinstance(optimizer, byhand.Update):
+                self.by_hand = None
             watched = self.optimizers[optimizer] = Watched(optimizer, self._count, self.names)
             self._count += 1
         return watched
 
+    def _step_aside(self, optimizer: Any, clock: float) -> None:
+        """A step of another training: its loss, learning rates and gradient norms in rows of its own."""
+        watched = self._aside.get(optimizer)
+        if watched is None:
+            self._others += 1
+            watched = self._aside[optimizer] = Watched(optimizer, self._others, self.names)
+            watched.table = f"thread{self._others}"
+            if "threads" not in self.told:
+                self.told.add("threads")
+                text = "several trainings run at once in threads of this process: only the first is looked at closely"
+                self.event("threads", text, None)
+        watched.refresh(optimizer, self.names)
+        number = watched.steps + 1
+        step = Step(optimizer, watched, number, False, {}, self.lanes.take(), [], clock, 0.0, True)
+        step.row, step.deferred = watched.plain_row(number)
+        self.open[id(optimizer)] = step
+
     def _after(self, optimizer: Any, _: Any, __: Any) -> None:
-        step = self._open.pop(id(optimizer), None)
+        step = self.open.pop(id(optimizer), None)
         if self.off or step is None:
             return
-        self._contained("steps", self._close_step, step)
+        self._contained("steps", self.close_step, step)
         if self.alarms.stopping is not None:
             callers.interrupt()
 
-    def _close_step(self, step: Step) -> None:
+    def close_step(self, step: Step) -> None:
+        """Weights are new: tell the probes, and keep the row."""
         step.watched.steps = step.number
-        self._latest = step.watched
-        if self._losses and not step.losses:
-            step.losses, self._losses = self._losses, []  # a closure ran backward within the step
-        began = self.pace.begin(step.sampled)
-        near = step.sampled or step.number <= 10 or self.sampled(step.number + 1)
-        self._tell("after_step", step, often=not near)
-        self.pace.end(began)
-        if step.sampled and step.number == self.step:
-            self.pace.adapt(step.number)
-        self._finish(step)
+        self.beats += 1
+        self.steps += 1
+        if not step.losses:
+            step.losses = self.lanes.take()  # a closure ran backward within the step
+        self.open.pop(id(step.optimizer), None)
+        if not step.aside:
+            self._latest = step.watched
+            began = self.pace.begin(step.sampled)
+            near = step.sampled or step.number <= 10 or self.sampled(step.number + 1)
+            self._tell("after_step", step, often=not near)
+            self.pace.end(began)
+            if step.sampled and step.number == self.step:
+                self.pace.adapt(step.number)
+        self._keep(step)
+        if step.aside and self.lanes.several:
+            return  # another training's
+        waiting, since = len(self._deferred), time.monotonic() - self._flushed
+        if (waiting >= FLUSH_STEPS and since >= FLUSH_SECONDS) or waiting >= FLUSH_MOST or since >= FLUSH_LATEST:
+            self.flush()
         if step.number == self.step:
             self.step += 1
 
-    def _finish(self, step: Step) -> None:
+    def _keep(self, step: Step) -> None:
         row = step.row
-        if self.columns:
-            row.update(self.columns)
-            self.columns = {}
+        if columns := self.lanes.columns():
+            row.update(columns)
         if step.losses:
             count = len(step.losses)
             row["loss"], row["backwards"] = step.losses[0] if count == 1 else mean(step.losses), count
         self._deferred.append((step.watched.table, row, step.deferred))
-        waiting, since = len(self._deferred), time.monotonic() - self._flushed
-        if (waiting >= FLUSH_STEPS and since >= FLUSH_SECONDS) or waiting >= FLUSH_MOST or since >= FLUSH_LATEST:
-            self.flush()
 
     # what probes may ask and say
 
@@ -256,7 +292,7 @@ class Recorder:
 
     def drop_losses(self) -> None:
         """Forget the losses of a step that was not taken."""
-        self._losses.clear()
+        self.lanes.mine().losses.clear()
 
     def flush(self) -> None:
         """Read what is unread, in one transfer a device, and write it."""
@@ -271,10 +307,13 @@ class Recorder:
         self.off = True
 
     def _end(self) -> None:
+        if self.by_hand is not None:
+            self._contained("steps", self.by_hand.finish)
         self._tell("close")
         self.flush()
         if self.store.base is not None:
-            self.event("ended", "the process ended by itself")
+            failed = sys.exc_info()[0] is not None or getattr(sys, "last_value", None) is not None
+            self.event("ended", "the process ended by itself", failed=failed or None)
         self.store.close()
 
     def close_child(self) -> None:
@@ -293,26 +332,15 @@ class Recorder:
         self._pid = os.getpid()
         self.store.forget()
         self._deferred.clear()
-        self._losses.clear()
-        self._open.clear()
+        self.lanes = lanes.Lanes()
+        self.by_hand = byhand.ByHand(self)
+        self.open.clear()
         self.optimizers.clear()
+        self._aside.clear()
         self._latest = self.lead = None
-        self._count, self.step, self.backwards = 0, 1, 0
+        self._count, self._others, self.step, self.backwards = 0, 0, 1, 0
 
     # below the surface
-
-    def _load_probes(self) -> list[Probe]:
-        found: list[Probe] = []
-        for name in PROBES:
-            module, _, cls = name.partition(":")
-            try:
-                found.append(getattr(importlib.import_module(f".{module}", __package__), cls)(self))
-            except ModuleNotFoundError as problem:
-                if not str(problem.name).endswith(f".{module}"):
-                    self.faults.add(module, problem)
-            except Exception as problem:
-                self.faults.add(module, problem)
-        return found
 
     def _index(self) -> None:
         """For each moment the probes that need it, and those that need it at every step."""
@@ -333,7 +361,7 @@ class Recorder:
                 try:
                     call(*arguments)
                 except Exception as problem:
-                    self._fault(name, problem)
+                    self.faults.add(name, problem)
         finally:
             torch._C._set_grad_enabled(enabled)
 
@@ -343,10 +371,7 @@ class Recorder:
         try:
             call(*arguments)
         except Exception as problem:
-            self._fault(part, problem)
-
-    def _fault(self, part: str, problem: Exception) -> None:
-        self.faults.add(part, problem)
+            self.faults.add(part, problem)
 
     def _write(self) -> None:
         rows, self._deferred = self._deferred, []
@@ -371,27 +396,3 @@ class Recorder:
             line=place[1] if place else None,
         )
         self.flush()
-
-
-def read(rows: list[tuple[str, dict[str, Any], list[Deferred]]]) -> list[tuple[str, dict[str, float]]]:
-    """The rows with every tensor read, in one transfer for each device and kind of tensor."""
-    waiting: dict[Any, list[Any]] = {}
-    for _, row, deferred in rows:
-        for value in [*row.values(), *(numbers for numbers, _ in deferred)]:
-            if isinstance(value, torch.Tensor):
-                waiting.setdefault(value.device, []).append(value.detach().flatten().float())
-    numbers = {device: iter(torch.cat(parts).tolist()) for device, parts in waiting.items()}
-    done: list[tuple[str, dict[str, float]]] = []
-    for table, row, deferred in rows:
-        plain: dict[str, float] = {}
-        for name, value in row.items():
-            if isinstance(value, torch.Tensor):
-                plain[name] = next(numbers[value.device])
-            elif value is not None:
-                plain[name] = float(value)
-        for held, columns in deferred:
-            if isinstance(held, torch.Tensor):
-                held = [next(numbers[held.device]) for _ in range(held.numel())]
-            plain.update(columns(held))
-        done.append((table, plain))
-    return done

@@ -17,6 +17,7 @@ import json
 import os
 import struct
 import sys
+import threading
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -55,6 +56,8 @@ class Store:
         """Bytes on disk by stride."""
         self._thinning: thinning.Thinning | None = None
         self._event_count = 0
+        self._lock = threading.RLock()
+        """Events come from several threads."""
         self.base: str | None = None
 
     def row(self, table: str, values: dict[str, float]) -> None:
@@ -74,10 +77,12 @@ class Store:
         self._event_count += 1
         if self._event_count > MAX_EVENTS:
             return
-        file = self._open_events()
         found = {"event": kind, "text": text, "step": step, **{k: v for k, v in facts.items() if v is not None}}
-        file.write(json.dumps(found, default=str) + "\n")
-        file.flush()
+        line = json.dumps(found, default=str) + "\n"
+        with self._lock:
+            file = self._open_events()
+            file.write(line)
+            file.flush()
 
     def flush(self) -> None:
         """Write the rows that are kept, one block a table. Raises OSError; the rows are dropped all the same."""
@@ -103,6 +108,7 @@ class Store:
     def forget(self) -> None:
         """In a forked child: the parent's files and rows are not ours; new ones are opened at the first write."""
         self._file = self._events = self._thinning = None
+        self._lock = threading.RLock()  # another thread of the parent may have held it
         self._rows, self._sizes, self._size, self._event_count, self.base = {}, {}, 0, 0, None
 
     def _write(self, data: bytes) -> None:

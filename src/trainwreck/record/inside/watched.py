@@ -92,6 +92,12 @@ class Watched:
                 found[f"lr/group{i}" if i else "lr"] = float(rate)
         return found
 
+    def plain_row(self, number: int) -> tuple[dict[str, Any], list[Deferred]]:
+        """Step ``number`` with learning rates and gradient norms, and what of it is read later."""
+        total, columns, _ = self.gradient_norms()
+        row = {"step": number, **self.rates(), **({} if total is None else {"grad_norm": total})}
+        return row, [] if columns is None else [columns]
+
     def gradient_norms(self, part: int = 1) -> tuple[float | None, Deferred | None, tuple[str, float] | None]:
         """Norms of the gradients: (over all, by module, the first non-finite one by name).
 

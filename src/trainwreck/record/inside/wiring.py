@@ -65,7 +65,7 @@ class Wiring(Probe):
 
         They may stay while another loss goes backward (a GAN's), so one look at which they are gone is enough.
         """
-        if not moment.sampled:
+        if not moment.sampled or not moment.accumulates:
             return  # steps 6 to 10 are no sampled ones
         self._looked_at = moment.number
         line = moment.frame.f_lineno if moment.frame is not None else 0

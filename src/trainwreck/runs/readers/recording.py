@@ -114,7 +114,7 @@ def _logged(name: str) -> str | None:
     return None if role in ROLES.values() else role
 
 
-_OTHER_TABLES = ("frame", "objective", "modules", "batches", "attention", "copies")
+_OTHER_TABLES = ("frame", "objective", "modules", "batches", "attention", "copies", "thread")
 ROLES = {
     "loss": "loss",
     "lr": "lr",

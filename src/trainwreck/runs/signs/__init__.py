@@ -15,7 +15,7 @@ from functools import cache
 
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.run import Run
-from trainwreck.runs.signs import log
+from trainwreck.runs.signs import _stalls, log
 from trainwreck.runs.signs._curve import View
 from trainwreck.runs.signs._ranks import across
 from trainwreck.runs.signs._whole import whole
@@ -23,7 +23,7 @@ from trainwreck.runs.signs._whole import whole
 Finder = Callable[[View], Iterator[Evidence]]
 
 WITHOUT_CURVES = ("log", "live", "origin")
-RECORDED = re.compile(r"(frame\d+|objective\d+|modules|attention|copies)/")
+RECORDED = re.compile(r"(frame\d+|objective\d+|modules|attention|copies|thread\d+)/")
 """Tables of a recording that are no metrics of the user's: their names are variables and modules, not what a curve of
 that name would be. Only the signs of the family ``live`` read them."""
 
@@ -44,7 +44,7 @@ def sightings(runs: Sequence[Run]) -> list[Evidence]:
             found += [replace(item, attempt=run.attempt) for item in log.earlier(view)]
             continue
         found += [replace(item, attempt=run.attempt) for item in _look(view)]
-    return [*found, *across(runs)]
+    return [*found, *across(runs), *_stalls.across(runs)]
 
 
 def _look(view: View) -> list[Evidence]:
