@@ -687,7 +687,7 @@ fit([net[0].a, net[0].b])
     ),
     (
         too_strong,
-        SLIM.replace("alpha=8", "alpha=1024").replace("self.a @ self.b)", "self.a @ self.b)  # here")
+        SLIM.replace("alpha=8):", "alpha=1024):  # here")
         + """
 net[0] = Slim(net[0])
 fit([net[0].a, net[0].b])

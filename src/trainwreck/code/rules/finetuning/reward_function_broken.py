@@ -1,7 +1,8 @@
-"""A reward that is the same for every completion.
+"""A reward that is the same for every completion, or that an environment can never give.
 
-What: every ``return`` of a function among ``reward_funcs`` gives one constant, repeated.
-Why it matters: advantages are differences within a group: they are all zero, and nothing is learned.
+What: every ``return`` of a function among ``reward_funcs`` gives one constant, repeated; or the state is set back
+before it is compared with the goal; or a reward of the last step is multiplied by ``1 - done``.
+Why it matters: advantages are differences between rewards: they are all zero, and nothing is learned.
 When it is fine: as a stand-in while something else is tried; together with other rewards it does no harm.
 """
 
@@ -11,6 +12,8 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.rewarding import reset_first, taken_at_end
 from trainwreck.code.rule import sighting
 from trainwreck.code.rules.finetuning.reward_func_signature import functions
 from trainwreck.core.evidence import Evidence
@@ -50,6 +53,10 @@ GRPOTrainer("m", reward_funcs=[one, two, three, four], train_dataset=data).train
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _constant(project), reset_first, taken_at_end)
+
+
+def _constant(project: Project) -> Iterator[Evidence]:
     for function, call in functions(project):
         values = [_repeated(v) if v is not None else None for v in function.returns]
         if values and None not in values and len(set(values)) == 1 and function.returns[-1] is not None:
