@@ -191,6 +191,10 @@ class Rehearsing(Holding):
                 own = self.own_parameters(base)
                 if name in own:
                     return own[name]
+                if base.cls is None and name in SIZES_OF.get(base.name, ()):
+                    size = base.get(name, SIZES_OF[base.name].index(name))
+                    if isinstance(size, int | float):
+                        return size
                 inner = base.attributes.get("module")
                 if isinstance(inner, Obj) and name in inner.attributes:
                     return inner.attributes[name]
@@ -200,6 +204,8 @@ class Rehearsing(Holding):
                 return base.get(name)
             if name == "dataset" and base.args:
                 return base.args[0]
+            if name == "batch_size" and base.name.endswith("DataLoader") and isinstance(base.get(name, 1), int):
+                return base.get(name, 1)
             if name in base.options and not is_module(base):
                 return base.options[name]
         if isinstance(base, Node):
@@ -341,6 +347,17 @@ def _canonical(full: str) -> str:
 
 _SUBMODULES = frozenset(["linear", "loss", "activation", "conv", "normalization", "batchnorm", "container", "module",
                          "rnn", "sparse", "transformer", "dropout", "pooling"])  # fmt: skip
+
+
+SIZES_OF = {
+    "Linear": ("in_features", "out_features"),
+    "Embedding": ("num_embeddings", "embedding_dim"),
+    "Dropout": ("p",),
+    **dict.fromkeys(["Conv1d", "Conv2d", "Conv3d"], ("in_channels", "out_channels")),
+    **dict.fromkeys(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"], ("num_features",)),
+    **dict.fromkeys(["LSTM", "GRU", "RNN"], ("input_size", "hidden_size")),
+}
+"""Attributes of layers that hold the arguments that they were made with, in their order."""
 
 
 def _makes_object(asked: Asked) -> bool:

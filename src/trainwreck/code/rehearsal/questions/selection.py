@@ -92,6 +92,8 @@ def _turned(node: Node) -> bool | None:
     numbers = [i for i in node.inputs if isinstance(i, int | float)]
     if node.op == "sub" and len(node.inputs) == 2 and numbers:
         return isinstance(node.inputs[0], int | float)
+    if node.op == "pow" and len(node.inputs) > 1 and node.inputs[1] == 0.5:
+        return False
     if node.op == "mul":
         return sum(n < 0 for n in numbers) % 2 == 1
     return None

@@ -19,6 +19,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.plateaus import watches_the_wrong_way
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -60,6 +62,13 @@ LOW = pattern(r"(^|_)(loss|mse|rmse|mae|error|err|nll|ppl|perplexity|wer|cer)(_|
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(answers(__name__, project, watches_the_wrong_way))
+    yield from found
+    files = {e.where.path for e in found}
+    yield from (e for e in _written(project) if e.where.path not in files)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("step"):
         metric = call.argument("metrics", 0)
         if call.receiver is None or metric is None:
