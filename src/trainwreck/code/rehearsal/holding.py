@@ -18,7 +18,7 @@ from trainwreck.code.rehearsal.domain import (
     candidates,
     is_module,
 )
-from trainwreck.code.rehearsal.parameters import PARAMETERS
+from trainwreck.code.rehearsal.parameters import PARAMETERS, shape_of_own
 
 SCHEDULER = pattern(r"(^|\.)(lr_scheduler\.[A-Z]\w*|get_\w*schedule\w*|\w*LRScheduler|get_scheduler)$")
 
@@ -34,7 +34,9 @@ class Holding(Classes):
             for name in PARAMETERS.get(kind.rpartition(".")[2], ()):
                 if name == "bias" and obj.options.get("bias") is False:
                     continue
-                obj.own[name] = self.node("param", (), obj.place, grad=True, owner=obj, name=name)
+                obj.own[name] = self.node(
+                    "param", (), obj.place, grad=True, shape=shape_of_own(obj, name), owner=obj, name=name
+                )
                 obj.own[name].trainable = True
         return obj.own
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from trainwreck.code.rehearsal.domain import Obj, Value
+from trainwreck.code.shapes.domain import ANY, Dim, Shape
+
 _PAIR = ("weight", "bias")
 _RECURRENT = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
 PARAMETERS: Mapping[str, Sequence[str]] = {
@@ -34,3 +37,27 @@ PARAMETERS: Mapping[str, Sequence[str]] = {
         (),
     ),
 }  # fmt: skip
+
+
+def shape_of_own(layer: Obj, name: str) -> Shape:
+    """The shape of a parameter that a layer of torch makes itself, as far as its arguments are known."""
+    kind = layer.name
+    if kind == "Linear":
+        sizes: list[Value] = [layer.get("out_features", 1), layer.get("in_features", 0)]
+    elif kind in ("Conv1d", "Conv2d", "Conv3d"):
+        axes = int(kind[4])
+        size = layer.get("kernel_size", 2)
+        kernel = list(size) if isinstance(size, tuple) and len(size) == axes else [size] * axes
+        channels, groups = layer.get("in_channels", 0), layer.get("groups", 6, 1)
+        known = isinstance(channels, int) and isinstance(groups, int) and groups > 0
+        sizes = [layer.get("out_channels", 1), channels // groups if known else None, *kernel]
+    elif kind in ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"):
+        sizes = [layer.get("num_features", 0)]
+    elif kind == "LayerNorm" and isinstance(layer.get("normalized_shape", 0), int):
+        sizes = [layer.get("normalized_shape", 0)]
+    elif kind == "Embedding":
+        sizes = [layer.get("num_embeddings", 0), layer.get("embedding_dim", 1)]
+    else:
+        return ANY
+    dims: list[Dim] = [s if isinstance(s, int) and not isinstance(s, bool) else None for s in sizes]
+    return Shape(tuple(dims[:1] if name == "bias" else dims))

@@ -199,10 +199,12 @@ def _wrapped(run: Rehearsing, asked: Asked) -> Value:
 @function("torch.nn.init.*")
 def _initialised(run: Rehearsing, asked: Asked) -> Value:
     event = run.event(asked.name, None, asked.args, asked.options, asked.place, full=asked.full)
-    for value in asked.args[:1]:
-        if isinstance(value, Node):
-            value.writes.append(event)
-    return asked.args[0] if asked.args else None
+    value = asked.get("tensor", 0)
+    while isinstance(value, Node) and value.op in ("data", "detach") and value.inputs:
+        value = value.inputs[0]
+    if isinstance(value, Node):
+        value.writes.append(event)
+    return asked.get("tensor", 0)
 
 
 @function("torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm", "torch.nn.utils.parametrizations.weight_norm",

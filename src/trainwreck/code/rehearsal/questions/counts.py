@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from contextlib import suppress
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Table, Turn, Value, candidates
@@ -11,6 +12,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.library.data import LOADERS
 
 MAX_DEPTH = 16
+CURVES = {"cos": math.cos, "sin": math.sin, "exp": math.exp, "sqrt": math.sqrt, "log": math.log}
 
 
 def number(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
@@ -26,6 +28,11 @@ def number(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
     if value.op in ("int", "round", "ceil", "floor") and value.inputs:
         known = number(run, value.inputs[0], depth + 1)
         return known if known is None else float(math.ceil(known) if value.op == "ceil" else math.floor(known))
+    if value.op in CURVES and value.inputs:
+        known = number(run, value.inputs[0], depth + 1)
+        with suppress(ValueError, OverflowError):
+            return None if known is None else CURVES[value.op](known)
+        return None
     if value.op in ("max", "min") and value.inputs:
         known_all = [number(run, i, depth + 1) for i in value.inputs]
         return None if None in known_all else {"max": max, "min": min}[value.op](k for k in known_all if k is not None)
@@ -43,8 +50,17 @@ def number(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
     return None
 
 
+ASSUMED = "assumed lengths"
+"""Key of lengths, by ``id``, that a question supposes for loaders of which nothing is known."""
+
+
 def length(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
     """How many elements going through ``value`` gives."""
+    known = _length(run, value, depth)
+    return known if known is not None else run.memo.get(ASSUMED, {}).get(id(value))
+
+
+def _length(run: Rehearsing, value: Value, depth: int) -> float | None:
     if depth > 2 * MAX_DEPTH:
         return None
     known = [c for c in candidates(value) if c is not None]
@@ -74,21 +90,21 @@ def length(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
         case Obj() if value.name == "Subset":
             return length(run, value.get("indices", 1), depth + 1)
         case Obj() if value.cls is not None:
-            return _of_class(run, value, depth)
+            return number(run, size_of(run, value))
     return None
 
 
-def _of_class(run: Rehearsing, value: Obj, depth: int) -> float | None:
+def size_of(run: Rehearsing, value: Obj) -> Value:
+    """What ``__len__`` of an object of the program gives."""
     from trainwreck.code.rehearsal.domain import Bound, Function
 
-    assert value.cls is not None
-    size = value.cls.find("__len__")
+    size = value.cls.find("__len__") if value.cls is not None else None
     if not isinstance(size, Function) or value.place is None:
         return None
     before = len(run.tape)
     found = run.call(Bound(size, value), [], {}, value.place, size.frame)
     del run.tape[before:]
-    return number(run, found)
+    return found
 
 
 def _of_node(run: Rehearsing, value: Node, depth: int) -> float | None:

@@ -18,6 +18,8 @@ from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import schedulers
 from trainwreck.code.order import constructors, kind_of
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.spans import misfit
 from trainwreck.code.rounds import rounds
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -89,6 +91,10 @@ HORIZONS = {"CosineAnnealingLR": ("T_max", 1), "OneCycleLR": ("total_steps", 2),
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), misfit)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     built = {id(c.node): c for c in schedulers(project)}
     for call in project.calls("step"):
         if call.receiver is None or kind_of(project, call) != "scheduler":

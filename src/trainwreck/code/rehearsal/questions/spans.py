@@ -1,0 +1,180 @@
+"""Is a schedule as long as the run in which it moves?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from trainwreck.code.bounds import origin
+from trainwreck.code.calls import Call
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Frame, Function, Items, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.counts import ASSUMED, number, size_of, times, trips
+from trainwreck.code.rehearsal.questions.schedules import (
+    HORIZONS,
+    granularity,
+    horizon,
+    moves,
+    schedules,
+    used_numbers,
+)
+
+LONG = 1.5
+"""A schedule so many times longer than the run ends it at a third of its rate or more."""
+SHORT = 0.6
+"""One that ends before this share of the run trains with the rate of its end for the rest of it."""
+DEAD = 1e-3
+"""Share of the highest rate below which next to nothing is learned."""
+BATCHES = 9600.0
+"""Stands for the length of data that isn't known: the same number wherever this length is used."""
+ENDS_AT_ZERO = frozenset(
+    """PolynomialLR get_linear_schedule_with_warmup get_cosine_schedule_with_warmup
+    get_polynomial_decay_schedule_with_warmup""".split()
+)
+SAMPLES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+
+
+def misfit(run: Rehearsing) -> Iterator[Answer]:
+    """A schedule that ends long before the run, or far behind its end."""
+    other = {id(a.place[0]) for a in granularity(run)}
+    for scheduler in schedules(run):
+        moved = [e for e in moves(run, scheduler) if e.turns]
+        if not moved or moved[-1].place is None or scheduler.place is None or id(moved[-1].place[0]) in other:
+            continue
+        if any(_left(e) for e in moved) or any(
+            e.name == "load_state_dict" and e.subject is scheduler for e in run.tape
+        ):
+            continue
+        run.memo[ASSUMED] = _assumed(run, moved)
+        try:
+            done = times(run, moved)
+            text, value = _told(run, scheduler, done) if done is not None and done >= 4 else ("", None)
+        finally:
+            run.memo[ASSUMED] = {}
+        if text:
+            yield Answer(_place(run, scheduler, value), text, (moved[-1].place,))
+
+
+def _told(run: Rehearsing, scheduler: Obj, done: float) -> tuple[str, Value]:
+    name = scheduler.name
+    kept = any(e.name == "state_dict" and e.subject is scheduler for e in run.tape)  # goes on in another run
+    if name == "LambdaLR":
+        return _function(run, scheduler, done, kept)
+    if name not in HORIZONS or name == "get_scheduler":
+        return "", None
+    for value in horizon(run, scheduler):
+        length = number(run, value)
+        if not length or length < 1:
+            continue
+        unit = length / done
+        if length > LONG * done and not kept and not _warms_up(scheduler):
+            many = f"{unit:.3g} times as long as the run in which it moves"
+            return f"{name} is {many}: the rate hardly decays", value
+        short = length < SHORT * done
+        if short and (name in ENDS_AT_ZERO or (name == "LinearLR" and _to_nothing(scheduler))):
+            return f"{name} is over after {unit:.1%} of the run: the rate is zero for the rest of it", value
+        if short and name == "CosineAnnealingLR":
+            return f"{name} is at its end after {unit:.1%} of the run, and the rate rises again", value
+    return "", None
+
+
+def _warms_up(scheduler: Obj) -> bool:
+    """True for a line that rises: how long a warm-up may be is another question."""
+    if scheduler.name != "LinearLR":
+        return False
+    start, end = scheduler.get("start_factor", 1, 1 / 3), scheduler.get("end_factor", 2, 1.0)
+    return not (isinstance(start, int | float) and isinstance(end, int | float) and end < start)
+
+
+def _to_nothing(scheduler: Obj) -> bool:
+    end = scheduler.get("end_factor", 2, 1.0)
+    return isinstance(end, int | float) and end <= DEAD
+
+
+def _function(run: Rehearsing, scheduler: Obj, done: float, kept: bool) -> tuple[str, Value]:
+    """A function of the program: it is asked for a few steps of the run."""
+    first = [_factor(run, scheduler, int(done * share)) for share in SAMPLES]
+    late = [_factor(run, scheduler, int(done * share)) for share in (SHORT, 0.8, 0.97)]
+    known = [f for f in first if f is not None]
+    if len(known) != len(first) or None in late or max(known, default=0) <= 0:
+        return "", None
+    top = max(known)
+    numbers = [(n, v) for v in used_numbers(scheduler.get("lr_lambda", 1)) if (n := number(run, v)) is not None]
+    if all(f is not None and f <= DEAD * top for f in late):
+        ended = [v for n, v in numbers if 1 < n < SHORT * done]
+        return "the factor on the rate is zero for the last third of the run and more", ended[-1] if ended else None
+    last = late[-1]
+    for n, value in numbers:
+        if n > LONG * done and not kept and last is not None and last >= top / 2:
+            end = _factor(run, scheduler, int(n))
+            if end is not None and end <= top / 10:
+                return f"the schedule is {n / done:.3g} times as long as the run in which it moves", value
+    return "", None
+
+
+def _factor(run: Rehearsing, scheduler: Obj, at: int) -> float | None:
+    function = scheduler.get("lr_lambda", 1)
+    function = function.items[0] if isinstance(function, Items) and function.items else function
+    if scheduler.place is None or function is None:
+        return None
+    before = len(run.tape)
+    with _numbers_for(run, function):
+        found = run.call(function, [at], {}, scheduler.place, Frame(scheduler.place[1], {}))
+    del run.tape[before:]
+    return number(run, found)
+
+
+@contextmanager
+def _numbers_for(run: Rehearsing, function: Value) -> Iterator[None]:
+    """The names around a function hold numbers where these are known or supposed, so that its tests are decided."""
+    held: list[tuple[dict[str, Value], str, Value]] = []
+    frame = function.frame if isinstance(function, Function) else None
+    while frame is not None:
+        for name, value in frame.names.items():
+            known = number(run, value) if isinstance(value, Node) else None
+            if known is not None:
+                held.append((frame.names, name, value))
+                frame.names[name] = int(known) if float(known).is_integer() else known
+        frame = frame.parent
+    try:
+        yield
+    finally:
+        for names, name, value in held:
+            names[name] = value
+
+
+def _left(event: Event) -> bool:
+    """True if a loop around it can be left early."""
+    return any(isinstance(n, ast.Break) for t in event.turns for n in ast.walk(t.node))
+
+
+def _assumed(run: Rehearsing, moved: list[Event]) -> Mapping[int, float]:
+    """A length for each loader of the loop whose own isn't known, and for its data."""
+    found: dict[int, float] = {}
+    for event in moved:
+        for turn in event.turns:
+            over = turn.over
+            while isinstance(over, Items) and over.source is not None:
+                over = over.source
+            if isinstance(over, Obj) and trips(run, turn) is None and id(over) not in found:
+                found[id(over)] = BATCHES
+                batch, data = number(run, over.get("batch_size", 1, 1)), over.get("dataset", 0)
+                if batch and isinstance(data, Obj | Node):
+                    found[id(data)] = BATCHES * batch
+                    size = size_of(run, data) if isinstance(data, Obj) else None
+                    if isinstance(size, Node) and size.op == "len" and size.inputs:
+                        found[id(size.inputs[0])] = BATCHES * batch
+    return found
+
+
+def _place(run: Rehearsing, scheduler: Obj, value: Value) -> Place:
+    """Where the length is worked out."""
+    assert scheduler.place is not None
+    node, scope = scheduler.place
+    if scheduler.name in HORIZONS and isinstance(node, ast.Call):
+        given = Call(node, scope).argument(*HORIZONS[scheduler.name])
+        if given is not None:
+            return origin(run.project, given, scope)
+    return value.place if isinstance(value, Node) and value.place is not None else scheduler.place
