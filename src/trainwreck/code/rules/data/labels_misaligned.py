@@ -1,6 +1,7 @@
 """Inputs and labels are reordered apart from each other.
 
-What: the inputs are shuffled, sorted or filtered and the labels are not (or by another permutation).
+What: the inputs are shuffled, sorted or filtered and the labels are not (or by another permutation); features are
+gathered over a shuffled loader, and the labels are those of the data set in its own order.
 Why it matters: labels belong to other samples; nothing can be learned but the class frequencies.
 When it is fine: where both go through the same permutation, or the pair is shuffled as one.
 """
@@ -14,6 +15,7 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.order import misaligned
+from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import CONVERSIONS
@@ -104,7 +106,7 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), misaligned)
+    yield from further(__name__, project, _written(project), misaligned, shuffled_apart)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -303,9 +303,17 @@ def _left_in_eval(project: Project, outer: ast.AST, scope: Scope) -> Call | None
             same = {id(c.node) for c in made(project, receiver, place)}
             if same and same & trained:
                 last = call if name == "eval" else None
-    if last is None or _hooks(project):
+    if last is None or _hooks(project) or not _used(project, last, outer, scope):
         return None
     return last
+
+
+def _used(project: Project, switched: Call, loop: ast.AST, scope: Scope) -> bool:
+    """False where the loop names neither the network nor a function of the program: it trains a head on features."""
+    names = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name)}
+    own = {n.id for n in ast.walk(switched.receiver or switched.node) if isinstance(n, ast.Name)}
+    calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call)]
+    return bool(own & names) or any(project.resolve(c.func, scope) is not None for c in calls)
 
 
 def _hooks(project: Project) -> bool:
