@@ -200,7 +200,9 @@ class Expressions(Operators):
                 ends = index.args
                 if all(e is None or isinstance(e, int) for e in ends) and ends[2] != 0:
                     part = items[ends[0] : ends[1] : ends[2]]
-                    return part if isinstance(base, tuple | str) else Items(list(part), base.more)
+                    if isinstance(base, Items):
+                        return Items(list(part), base.more)
+                    return tuple(part) if isinstance(base, tuple) else part
                 return Items(list(items), True) if not isinstance(base, str) else UNKNOWN
             picked: Value = items[0] if len(items) == 1 and not isinstance(base, str) else self._any(items, place)
             if isinstance(picked, Node) and not picked.unknown and picked.op != "param" and isinstance(index, Node):

@@ -50,6 +50,11 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Gt: ("gt", operator.gt),
     ast.GtE: ("ge", operator.ge),
 }
+FRESH = frozenset(
+    """linear conv1d conv2d from_numpy sample log_prob entropy tensor randn rand zeros ones squeeze unsqueeze relu tanh
+    softmax sigmoid add sub mul div mean sum matmul stack cat param embedding one_hot""".split()
+)
+"""Functions that make an object of their own: two such values are never the same one."""
 LONGEST = 100_000
 
 
@@ -159,6 +164,8 @@ class Operators(Statements):
         if isinstance(one, bool) and isinstance(other, bool):
             return one is other
         if isinstance(one, Obj) and isinstance(other, Obj):
+            return False
+        if isinstance(one, Node) and isinstance(other, Node) and one.op in FRESH and other.op in FRESH:
             return False
         return None
 

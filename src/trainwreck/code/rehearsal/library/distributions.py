@@ -8,6 +8,7 @@ from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import Node, Obj, Value
 from trainwreck.code.rehearsal.library import function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
+from trainwreck.code.shapes.domain import ANY, Shape, broadcast
 
 POSITIONS = {
     **dict.fromkeys(("Normal", "LogNormal", "Laplace", "Cauchy", "Gumbel"), ("loc", "scale")),
@@ -31,6 +32,7 @@ POSITIONS = {
     "StudentT": ("df", "loc", "scale"),
 }
 """The arguments of each class in their order."""
+ELEMENTWISE = frozenset(["Normal", "Bernoulli", "Laplace", "LogNormal", "Uniform", "Beta", "Gamma"])
 _NAMES = [f"torch.distributions.{name}" for name in POSITIONS] + [
     f"torch.distributions.{name.lower()}.{name}" for name in POSITIONS
 ]
@@ -70,9 +72,33 @@ def _methods(run: Rehearsing, asked: Asked) -> Value:
     """``log_prob``, ``entropy``, ``rsample``: computed from the distribution's parameters too."""
     given = [*asked.args, *asked.options.values(), *parameters(asked.receiver)]
     made = run.node(asked.name, given, asked.place, owner=asked.receiver)
+    if made.shape is ANY:
+        made.shape = _shape(asked)
     if asked.name in ("sample", "sample_n"):
         made.grad = False
     return made
+
+
+def _shape(asked: Asked) -> Shape:
+    """Of a categorical distribution: one number for each row of scores. Of normal and like ones: that of the
+    parameters, together with what the probability is asked of."""
+    receiver = asked.receiver
+    kind = receiver.name if isinstance(receiver, Obj) else ""
+    shapes = [v.shape for v in parameters(receiver) if isinstance(v, Node)]
+    sized = asked.name in ("sample", "rsample", "sample_n") and bool(asked.args or asked.options)
+    if not shapes or sized or any(s.open for s in shapes):
+        return ANY
+    if kind == "Categorical" and asked.name in ("sample", "log_prob", "entropy") and shapes[0].dims:
+        return Shape(shapes[0].dims[:-1], False, shapes[0].by)
+    if kind in ELEMENTWISE and asked.name != "perplexity":
+        given = [a.shape for a in asked.args[:1] if isinstance(a, Node)] if asked.name == "log_prob" else []
+        result = shapes[0]
+        for other in (*shapes[1:], *given):
+            result, wrong = broadcast(result, other)
+            if wrong is not None:
+                return ANY
+        return result
+    return ANY
 
 
 for _name in _NAMES:

@@ -86,7 +86,7 @@ BETWEEN = frozenset(
 def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
     """The line that gives one of the two sides its shape."""
     assert node.place is not None
-    changed = [c for c in (_changer(one), _changer(other)) if c is not None]
+    changed = [c for c in (_changer(one), _changer(other)) if c is not None and not _for_many(run, c)]
     if len(changed) == 1 and changed[0].place is not None:
         return changed[0].place
     if changed:
@@ -99,10 +99,32 @@ def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
                 return example.place
     for found in core(long):
         if found.op in RAW and found.place is not None and found.place[1].owner is not None:
+            if _squeezed_elsewhere(run, found):
+                return node.place
             scope = found.place[1]
             value = next((v for v in scope.returns if v is not None), None)
             return (value, scope) if value is not None else found.place
     return node.place
+
+
+def _for_many(run: Rehearsing, changer: Node) -> bool:
+    """True for a helper that also reshapes values of another number of axes."""
+    mine = len(changer.shape.dims)
+    place = changer.place[0] if changer.place is not None else None
+    same = [n for n in run.nodes if n.op == changer.op and n.place is not None and n.place[0] is place]
+    return any(not n.shape.open and len(n.shape.dims) != mine for n in same)
+
+
+def _squeezed_elsewhere(run: Rehearsing, layer: Node) -> bool:
+    """True where the program takes the one column away in another place: the layer is meant to have it."""
+    place = layer.place[0] if layer.place is not None else None
+    for node in run.nodes:
+        if node.op not in ("squeeze", "view", "reshape", "flatten", "ravel", "getitem") or not node.inputs:
+            continue
+        made = node.inputs[0]
+        if isinstance(made, Node) and made.op == layer.op and made.place is not None and made.place[0] is place:
+            return not node.shape.open and len(node.shape.dims) < len(made.shape.dims)
+    return False
 
 
 def _changer(side: Node) -> Node | None:
