@@ -136,3 +136,49 @@ def test_a_wrong_schedule_is_told(script: str, old: str, new: str, line: str) ->
 @pytest.mark.parametrize("script", HEALTHY)
 def test_right_schedules_are_not(script: str) -> None:
     assert told(script) == []
+
+
+SCALED = """
+import torch, torch.nn as nn
+from torch.utils.data import DataLoader, TensorDataset
+raw = torch.randn(1000, 2) * 6 + torch.tensor([10.0, -4.0])
+mean, std = raw.mean(0), raw.std(0)
+data = (raw - mean) / std
+net = nn.Sequential(nn.Linear(3, 64), nn.SiLU(), nn.Linear(64, 2))
+opt = torch.optim.Adam(net.parameters(), 1e-3)
+for epoch in range(10):
+    for (x,) in DataLoader(TensorDataset(data), 64, shuffle=True):
+        t = torch.rand(len(x), 1)
+        e = torch.randn_like(x)
+        xt = (1 - t) * x + t * e
+        loss = (net(torch.cat([xt, t], 1)) - (e - x)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+@torch.no_grad()
+def draw(n):
+    x = torch.randn(n, 2)
+    for i in range(50, 0, -1):
+        x = x - net(torch.cat([x, torch.full((n, 1), i / 50)], 1)) / 50
+    return x * std + mean
+print(draw(100).mean(0))
+"""
+RAW = [
+    SCALED.replace("TensorDataset(data)", "TensorDataset(raw)"),
+    SCALED.replace("data = (raw - mean) / std", "data = raw"),
+    SCALED.replace("x * std + mean", "mean + std * x").replace("TensorDataset(data)", "TensorDataset(raw)"),
+]
+FINE = [
+    SCALED,
+    SCALED.replace("data = (raw - mean) / std", "data = raw").replace("x * std + mean", "x"),
+    SCALED.replace("TensorDataset(data)", "TensorDataset(raw)")
+    .replace("t = torch.rand", "x = (x - mean) / std\n        t = torch.rand"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [*RAW, *FINE])
+def test_data_that_were_never_scaled(text: str) -> None:
+    module = parse("s.py", text)
+    assert isinstance(module, Module), module
+    signs = [e.sign for e in witness(Program({"s.py": module})).evidence]
+    assert signs.count("code-diffusion-data-scaling") == (text in RAW)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.denoising import Denoiser, denoisers, mixture
 from trainwreck.code.rehearsal.questions.levels import row
@@ -177,3 +177,63 @@ def _another_time(run: Rehearsing, found: Denoiser) -> Iterator[Answer]:
     told = {id(n) for a in given for n in ancestors(a, through=lambda n: n.op != "param") if n.op in DRAWN}
     if mixed and told and not mixed & told and len(given) == 1:
         yield Answer(found.given.place, "the network is told another time than the noise was drawn for")
+
+
+def turned_back_only(run: Rehearsing) -> Iterator[Answer]:
+    """Samples are scaled back with the mean and deviation of the data, and the training data were never scaled."""
+    backs = [b for n in run.nodes if (b := _back(n)) is not None]
+    if not backs:
+        return
+    for found in denoisers(run):
+        made = mixture(found.given)
+        if made is None or made[0].place is None:
+            continue
+        behind = list(ancestors(made[0]))
+        inside = {id(n) for n in behind}
+        if any(n.op in OPAQUE for n in behind):
+            continue
+        outputs = {
+            id(p)
+            for e in run.tape
+            if e.name == "forward" and not e.state.get("grad") and e.serial != found.given.serial
+            for p in parts(e.result)
+        }
+        for node, sample, spread, centre in backs:
+            if id(spread) in inside or id(centre) in inside or node.place is None:
+                continue
+            if any(id(n) in outputs for n in ancestors(sample)):
+                text = "samples are scaled back with statistics that these data were never scaled with"
+                yield Answer(_asked(made[0], found), text, (node.place,))
+                return
+
+
+def _back(node: Node) -> tuple[Node, Node, Node, Node] | None:
+    """``x * std + mean``: (the sum, x, the deviation, the mean)."""
+    sides = [i for i in node.inputs[:2] if isinstance(i, Node)] if node.op == "add" else []
+    for scaled, shift in (sides, sides[::-1]) if len(sides) == 2 else ():
+        if scaled.op != "mul" or len(scaled.inputs) < 2:
+            continue
+        centre = _statistic(shift, "mean")
+        for item, other in (scaled.inputs[:2], scaled.inputs[1::-1]):
+            spread = _statistic(item, "std")
+            if spread is not None and centre is not None and isinstance(other, Node):
+                return node, other, spread, centre
+    return None
+
+
+def _statistic(value: Value, op: str) -> Node | None:
+    for _ in range(8):
+        if not isinstance(value, Node):
+            return None
+        if value.op == op or (op == "std" and value.op == "sqrt"):
+            return value
+        kept = value.op in STRUCTURE or value.op in ("buffer", "clamp", "clamp_min", "part", "add")
+        value = value.inputs[0] if kept and value.inputs else None
+    return None
+
+
+def _asked(node: Node, found: Denoiser) -> Place:
+    """Where the training asks for its data."""
+    assert node.place is not None
+    scope = found.given.place[1] if found.given.place is not None else None
+    return next((p for p in (node.place, *node.stack[::-1]) if p[1] is scope), node.place)
