@@ -63,7 +63,7 @@ def _alone(here: list[Path], there: list[Path]) -> Step | None:
             continue
         if not all(any(s.key == step.key for s in p.steps) for p in here):
             continue
-        if not all(_paired(p, q) for p in here for q in there):
+        if not all(paired(p, q) for p in here for q in there):
             continue
         after = [s.key for s in here[0].steps[number + 1 :]]
         before = [s for s in here[0].steps[:number] if _orders(s) and not _whole(s)]
@@ -85,7 +85,7 @@ def _whole(step: Step) -> bool:
     return isinstance(step.index, Node) and step.index.op == "index"
 
 
-def _paired(one: Path, other: Path) -> bool:
+def paired(one: Path, other: Path) -> bool:
     """True where two arrays were made together: in one call, or as parts of one value."""
     if one.root.stack == other.root.stack:
         return True

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.draws import drawn_apart
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rule import sighting
@@ -106,7 +107,7 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), misaligned, shuffled_apart)
+    yield from further(__name__, project, _written(project), misaligned, shuffled_apart, drawn_apart)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

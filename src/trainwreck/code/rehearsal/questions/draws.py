@@ -1,0 +1,70 @@
+"""Are the inputs of an example and its target drawn together?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.order import COMPARES, paired
+from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, meets, paths
+from trainwreck.code.rehearsal.questions.places import parting
+from trainwreck.code.rehearsal.questions.roles import backwards, learns
+
+DRAWS = RANDOM | {"randrange", "choices"}
+NEAREST = 60
+"""Values behind an index that are looked at."""
+
+
+def drawn_apart(run: Rehearsing) -> Iterator[Answer]:
+    """Inputs are picked by one random draw and their targets by another, from one array or from a pair.
+
+    Targets that a network computes (the other view of a self-supervised pair) are another matter."""
+    for event in backwards(run):
+        for meeting, inside, outside in meets(event.subject):
+            if meeting.op not in COMPARES and not meeting.op.endswith("_loss"):
+                continue
+            targets = [p for node in outside if not learns(node) for p in paths(node) if p.steps]
+            inputs = [p for node in inside for p in paths(node) if p.steps]
+            pair = _apart(inputs, targets)
+            if pair is None:
+                continue
+            place = parting(pair[1], pair[0]) or pair[1].place
+            if place is not None:
+                other = parting(pair[0], pair[1]) or pair[0].place
+                text = "the target is picked by another random draw than the input that it is compared with"
+                yield Answer(place, text, tuple(p for p in (other, meeting.place) if p is not None))
+                return
+
+
+def _apart(inputs: list[Path], targets: list[Path]) -> tuple[Node, Node] | None:
+    """A draw behind the inputs and one behind the targets, where no way of the two shares any."""
+    found: tuple[Node, Node] | None = None
+    drawn = [(p, draws) for p in inputs if (draws := _draws(p))]
+    for target in targets:
+        theirs = _draws(target)
+        if not theirs:
+            return None
+        for one, mine in drawn:
+            if mine.keys() & theirs.keys():
+                return None
+            if one.root is target.root or paired(one, target):
+                found = found or (next(iter(mine.values())), next(iter(theirs.values())))
+    return found if len(drawn) == len(inputs) else None
+
+
+def _draws(path: Path) -> dict[int, Node]:
+    """The random numbers by which the elements of a way are picked last, by ``id``."""
+    for step in reversed(path.steps):
+        ends = (step.index, *getattr(step.index, "args", ()))
+        behind = [n for end in ends for n in islice(ancestors(end, through=_no_draw), NEAREST)]
+        if found := {id(n): n for n in behind if n.op in DRAWS}:
+            return found
+    return {}
+
+
+def _no_draw(node: Node) -> bool:
+    return node.op not in DRAWS
