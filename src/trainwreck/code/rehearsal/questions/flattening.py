@@ -1,0 +1,134 @@
+"""Outputs and targets that are flattened for a loss: does the same axis come first in both?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Value
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import given, losses
+from trainwreck.code.rehearsal.questions.signs import ERRORS
+
+FLATTENS = frozenset(["reshape", "view", "flatten", "ravel"])
+SWAPS = frozenset(["transpose", "swapaxes", "swapdims"])
+SAME = frozenset(
+    """linear layer_norm dropout relu gelu silu tanh sigmoid softmax log_softmax contiguous clone to float double long
+    int detach add sub mul div embedding lstm gru rnn part either transformerencoder transformerdecoder scale neg
+    requires_grad_ cuda cpu masked_fill clamp pow type data leaky_relu elu rms_norm""".split()
+)
+"""What leaves the axes in their places, but for the last."""
+SOURCES = frozenset(["stack", "batch"])
+MAX_DEPTH = 120
+
+Source = tuple[str, int]
+"""What the data come from, and which of its axes is meant."""
+
+
+def orders_apart(run: Rehearsing) -> Iterator[Answer]:
+    """Of outputs the time comes first, of targets the batch, or the reverse: each is compared with another's target."""
+    for node in losses(run, *ERRORS):
+        output, target = _flattened(given(node, "input", 0)), _flattened(given(node, "target", 1))
+        if output is None or target is None or output.place is None or target.place is None:
+            continue
+        one, other = _slowest(output), _slowest(target)
+        if one is None or other is None or one[0] != other[0] or {one[1], other[1]} != {0, 1}:
+            continue
+        text = "outputs and targets are flattened in another order: what is compared does not belong together"
+        yield Answer(target.place, text, (output.place,))
+
+
+def _flattened(value: Value) -> Node | None:
+    """The operation that makes one axis of the first two."""
+    at = value
+    for _ in range(12):
+        if not isinstance(at, Node) or not at.inputs:
+            return None
+        if at.op in FLATTENS or at.op == "rearrange":
+            return at
+        if at.op not in SAME or at.op in ("linear", "part", "lstm", "gru", "rnn", "embedding"):
+            return None
+        at = at.inputs[0]
+    return None
+
+
+def _slowest(flat: Node) -> Source | None:
+    """Which axis of the data is the slowest one in a flattened value."""
+    inner = flat.inputs[0]
+    if not isinstance(inner, Node) or inner.shape.open:
+        return None
+    kept = 0 if flat.shape.open else len(flat.shape.dims)
+    if flat.op == "rearrange":
+        return _by_pattern(flat, inner)
+    if len(inner.shape.dims) != kept + 1 or kept > 2:
+        return None
+    return _axis(inner, 0, {}, 0)
+
+
+def _by_pattern(flat: Node, inner: Node) -> Source | None:
+    """``"t b v -> (t b) v"``: the first letter of the group."""
+    pattern = flat.inputs[1] if len(flat.inputs) > 1 else None
+    if not isinstance(pattern, str) or pattern.count("->") != 1 or "..." in pattern:
+        return None
+    left, right = (side.strip() for side in pattern.split("->"))
+    if "(" in left or not right.startswith("("):
+        return None
+    first = right[1:].split()[0].rstrip(")")
+    letters = left.split()
+    return _axis(inner, letters.index(first), {}, 0) if first in letters else None
+
+
+def _axis(value: Value, axis: int, known: dict[tuple[int, int], Source | None], depth: int) -> Source | None:
+    """Where an axis of a value comes from; None where it is not known."""
+    if not isinstance(value, Node) or depth > MAX_DEPTH:
+        return None
+    key = (id(value), axis)
+    if key not in known:
+        known[key] = None
+        known[key] = _computed(value, axis, known, depth + 1)
+    return known[key]
+
+
+def _computed(node: Node, axis: int, known: dict[tuple[int, int], Source | None], depth: int) -> Source | None:
+    if node.op in SOURCES:
+        return ("batch", axis)
+    first = node.inputs[0] if node.inputs else None
+    moved = _moved(node, axis)
+    if moved is not None:
+        return _axis(first, moved, known, depth)
+    if node.op in ("view", "reshape") and isinstance(first, Node) and axis == 0:
+        # a split or a merge of later axes: the first one stays
+        same = node.shape.dims[:1] == first.shape.dims[:1] and not node.shape.open and not first.shape.open
+        later = len(node.shape.dims) > 1 and len(first.shape.dims) > 2
+        return _axis(first, 0, known, depth) if same and later else None
+    if node.op not in SAME:
+        return None
+    count = len(node.shape.dims)
+    if node.op not in ("embedding", "part", "either") and not node.shape.open and axis == count - 1:
+        return None
+    sides = [n for n in node.inputs if isinstance(n, Node) and n.op not in ("param", "buffer")]
+    whole = [n for n in sides if n.shape.dims and len(n.shape.dims) == count] or sides[:1]
+    if node.op in ("embedding", "lstm", "gru", "rnn", "part", "linear", "layer_norm"):
+        whole = sides[:1]
+    found = {source for n in whole if (source := _axis(n, axis, known, depth)) is not None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _moved(node: Node, axis: int) -> int | None:
+    """The place that an axis had before a transposition; None for other operations."""
+    first = node.inputs[0] if node.inputs else None
+    count = len(first.shape.dims) if isinstance(first, Node) and not first.shape.open else 0
+    rest = [i for i in (*node.inputs[1:], *node.options.values())]
+    if not count:
+        return None
+    if node.op in ("t", "T") and count == 2:
+        return 1 - axis
+    if node.op in SWAPS and len(rest) >= 2 and all(isinstance(r, int) for r in rest[:2]):
+        one, other = (int(r) % count for r in rest[:2])
+        return other if axis == one else one if axis == other else axis
+    if node.op == "permute":
+        order = rest[0] if len(rest) == 1 else tuple(rest)
+        listed = order.items if isinstance(order, Items) else list(order) if isinstance(order, tuple) else []
+        if len(listed) == count and all(isinstance(a, int) for a in listed):
+            return int(listed[axis]) % count
+    return None
