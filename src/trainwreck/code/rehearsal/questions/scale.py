@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value, is_module
-from trainwreck.code.rehearsal.graph import graph
+from trainwreck.code.rehearsal.graph import ancestors, graph
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import statistic
-from trainwreck.code.rehearsal.questions.roles import bounds
+from trainwreck.code.rehearsal.questions.roles import JOINS, bounds, trained
 
 LARGE = 40.0
 """Root mean square from which on inputs or targets are far from what initialisation and rates are made for (about 1).
@@ -100,8 +100,12 @@ def _computed(node: Node, memo: dict[int, Size | None], depth: int) -> Size | No
     if op == "neg" and given:
         inner = size(given[0], memo, depth)
         return Size(-inner.centre, inner.spread) if inner else None
+    if op == "where" and len(given) > 2:
+        return _mixed([size(v, memo, depth) for v in given[1:3]])
     if op in ("exp", "log", "log1p", "sqrt", "abs", "pow", "clip", "clamp") and given:
         inner = size(given[0], memo, depth)
+        if inner is None and op in ("clip", "clamp") and (limits := bounds(node)).high < math.inf > -limits.low:
+            inner = Size((limits.low + limits.high) / 2, (limits.high - limits.low) / math.sqrt(12))
         return IMAGE if inner is None and _unit_range(node) else _curved(node, inner)
     return BYTES if _bytes(node) else None
 
@@ -148,6 +152,9 @@ def _drawn(node: Node) -> Size | None:
         bounds = [0, bounds[0]]
     if len(bounds) != 2:
         return Size(0.5, 0.29) if node.op == "uniform" and not inputs else None
+    if node.op in ("integers", "randint"):
+        count = max(1.0, bounds[1] - bounds[0])  # the upper end is not among them
+        return Size((bounds[0] + bounds[1] - 1) / 2, math.sqrt((count * count - 1) / 12))
     return Size((bounds[0] + bounds[1]) / 2, abs(bounds[1] - bounds[0]) / math.sqrt(12))
 
 
@@ -204,6 +211,23 @@ def _curved(node: Node, inner: Size | None) -> Size | None:
 # ---------------------------------------------------------------------- questions
 def large_inputs(run: Rehearsing) -> Iterator[Answer]:
     """Inputs of the first layer whose numbers are large by the way that the program makes them, with no norm before."""
+    if not _acts(run):
+        yield from _large(run)
+
+
+def large_observations(run: Rehearsing) -> Iterator[Answer]:
+    """The same of what a policy is shown."""
+    if _acts(run):
+        yield from _large(run)
+
+
+def _acts(run: Rehearsing) -> bool:
+    """True for a policy: actions are drawn from what the network gives, and their probabilities are trained."""
+    drawn = any(n.op == "sample" or n.op == "multinomial" for n in run.nodes)
+    return drawn and any(n.op == "log_prob" and n.grad for n in trained(run))
+
+
+def _large(run: Rehearsing) -> Iterator[Answer]:
     memo: dict[int, Size | None] = run.memo.setdefault("sizes", {})
     told: set[int] = set()
     for event in run.tape:
@@ -219,7 +243,7 @@ def large_inputs(run: Rehearsing) -> Iterator[Answer]:
             known = size(given, memo)
             if known is None or known.rms < LARGE or node.place is None:
                 continue
-            place = _made_at(given) or node.place
+            place = _columns_at(given, memo) or _made_at(given) or node.place
             text = f"the network's inputs are about {known.rms:.0f} in size here, and nothing scales them"
             yield Answer(place, text, (node.place,))
 
@@ -262,6 +286,20 @@ def _plain(output: Node) -> bool:
 def _squared(node: Node, loss: Value) -> bool:
     users = [n for n in graph(loss) if any(i is node for i in n.inputs)]
     return any(u.op in ("pow", "square", "abs") or (u.op == "mul" and u.inputs.count(node) > 1) for u in users)
+
+
+def _columns_at(given: Node, memo: dict[int, Size | None]) -> Place | None:
+    """Where columns are put together of which one is much larger than another."""
+    walked = ancestors(given, through=lambda n: n.op in KEEPS or n.op in JOINS)
+    for node in walked:
+        columns = node.inputs[0] if node.inputs and node.op in (*JOINS, "array", "tensor", "column_stack") else None
+        items = list(columns) if isinstance(columns, tuple) else columns.items if isinstance(columns, Items) else []
+        if len(items) < 2 or (isinstance(columns, Items) and columns.more):
+            continue
+        known = [k.rms for i in items if (k := size(i, memo)) is not None]
+        if known and max(known) >= LARGE and node.place is not None:
+            return node.place
+    return None
 
 
 def _made_at(value: Node) -> Place | None:
