@@ -20,6 +20,8 @@ from trainwreck.code.facts import (
     trains,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.rounding import lost_in_bfloat16
 from trainwreck.code.rule import sighting
 from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
@@ -65,6 +67,13 @@ SMALL = 1e-4
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(answers(__name__, project, lost_in_bfloat16)) if "bfloat16" in source(project) else []
+    yield from found
+    files = {e.where.path for e in found}
+    yield from (e for e in _written(project) if e.where.path not in files)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project) or "peft" in source(project):
         return
     for built in optimizers(project):
