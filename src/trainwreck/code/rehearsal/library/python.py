@@ -52,6 +52,8 @@ def _listed(run: Rehearsing, asked: Asked) -> Value:
     if asked.name in ("iter", "islice", "cycle") and isinstance(given, Obj):
         return given
     found, more = run.elements(given, asked.place, asked.frame)
+    if asked.name == "sorted":
+        run.event("select", None, (given,), asked.options, asked.place, full=asked.full)
     if asked.name == "from_iterable":
         parts = [run.elements(v, asked.place, asked.frame) for v in found]
         return Items([v for inner, _ in parts for v in inner], more or any(m for _, m in parts))
@@ -176,6 +178,8 @@ def _number(run: Rehearsing, asked: Asked) -> Value:
     if not asked.args:
         return {"int": 0, "float": 0.0, "bool": False, "str": ""}.get(asked.name, UNKNOWN)
     args = list(asked.args)
+    if asked.name in ("min", "max") and len(args) == 1:
+        run.event("select", None, args, asked.options, asked.place, full=asked.full)
     if asked.name in ("min", "max", "sum") and isinstance(args[0], tuple | Items):
         items, more = run.elements(args[0], asked.place, asked.frame)
         if asked.name == "sum" and items:

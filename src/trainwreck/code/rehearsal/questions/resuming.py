@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from trainwreck.code.calls import last_name, written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Table, Value, candidates, is_module
 from trainwreck.code.rehearsal.graph import near, parts
@@ -21,6 +23,10 @@ TENSORS = frozenset(
     ["clone", "detach", "mul", "add", "lerp", "mul_", "add_", "state", "param", "deepcopy", "copy", "either"]
 )
 ACTS = frozenset(["step", "update", "scaler_step", "scale", "forward", "update_parameters"])
+
+
+TELLS = pattern(r"print|log|write|info|debug|add_scalar|save|append|format", re.IGNORECASE)
+"""Functions that only tell or keep something."""
 
 
 @dataclass
@@ -261,7 +267,7 @@ def counter_forgotten(run: Rehearsing) -> Iterator[Answer]:
             if key in read or (id(given) in resume.used and not isinstance(given, int | float)):
                 continue
             place = resume.place_of(key)
-            if place is not None and any(_bounds_loop(run, n) for n in _names(run, key)):
+            if place is not None and any(_bounds_loop(run, n) or _decides(run, n) for n in _names(run, key)):
                 yield Answer(place, f"'{key}' is in the file and is not read back: counting starts at zero")
                 return
 
@@ -278,6 +284,38 @@ def _bounds_loop(run: Rehearsing, name: str) -> bool:
         if counted:
             return True
     return False
+
+
+def _decides(run: Rehearsing, name: str) -> bool:
+    """True for a name that is counted up one by one, and by which something other than a text is worked out."""
+    nodes = [(n, scope) for walked in run.project.walked.values() for scope in walked.scopes for n in scope.nodes]
+    counted = any(
+        isinstance(n, ast.AugAssign)
+        and isinstance(n.op, ast.Add)
+        and written(n.target) == name
+        and written(n.value) == "1"
+        for n, _ in nodes
+    )
+    if not counted:
+        return False
+    for node, scope in nodes:
+        if isinstance(node, ast.Compare | ast.BinOp) and any(written(n) == name for n in ast.walk(node)):
+            above = list(run.project.ancestors(node, scope))
+            if not any(isinstance(a, ast.JoinedStr | ast.FormattedValue) or _only_tells(a) for a in above):
+                return True
+    return False
+
+
+def _only_tells(node: ast.AST) -> bool:
+    """True for a call that prints or logs, and for a branch that does nothing else."""
+    if isinstance(node, ast.Call):
+        return bool(TELLS.search(written(node.func)))
+    if isinstance(node, ast.IfExp):
+        return _only_tells(node.body)
+    if not isinstance(node, ast.If):
+        return False
+    calls = [n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Call)]
+    return bool(calls) and all(isinstance(s, ast.Expr) for s in node.body) and any(_only_tells(c) for c in calls)
 
 
 def _kept_best(run: Rehearsing, name: str) -> bool:

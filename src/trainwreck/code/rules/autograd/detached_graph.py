@@ -17,7 +17,8 @@ from trainwreck.code.flow import Step, back
 from trainwreck.code.order import under_no_grad
 from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speaks_of_freezing
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.branches import looks_only
 from trainwreck.code.rehearsal.questions.cuts import detached
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.spine import RESHAPES
@@ -93,7 +94,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
     yield from found
     if not found:
-        yield from answers(__name__, project, detached)
+        yield from further(__name__, project, answers(__name__, project, detached), looks_only)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

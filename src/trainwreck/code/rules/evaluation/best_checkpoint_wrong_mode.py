@@ -20,6 +20,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.choosing import worst_chosen
 from trainwreck.code.rehearsal.questions.selection import extreme_kept, worst_kept
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -310,7 +311,7 @@ LOW = pattern(r"(^|_)(loss|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid)(_|\d|$)"
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), worst_kept, extreme_kept)
+    yield from further(__name__, project, _seen(project), worst_kept, extreme_kept, worst_chosen)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
