@@ -88,9 +88,9 @@ def _computed(node: Node, memo: dict[int, Size | None], depth: int) -> Size | No
     if op == "setitem":
         return _mixed([size(v, memo, depth) for v in given[:2]])
     if op in KEEPS:
-        return (
-            size(given[0], memo, depth) if given and op != "either" else _mixed([size(v, memo, depth) for v in given])
-        )
+        kept = size(given[0], memo, depth) if given and op != "either" else None
+        mixed = kept if given and op != "either" else _mixed([size(v, memo, depth) for v in given])
+        return BYTES if mixed is None and _whole_bytes(node) else mixed
     if op in ("full", "fill"):
         return size(node.get("fill_value", 1), memo, depth)
     if op in ("zeros", "zeros_like", "ones", "ones_like"):
@@ -104,9 +104,9 @@ def _computed(node: Node, memo: dict[int, Size | None], depth: int) -> Size | No
         return _mixed([size(v, memo, depth) for v in given[1:3]])
     if op in ("exp", "log", "log1p", "sqrt", "abs", "pow", "clip", "clamp") and given:
         inner = size(given[0], memo, depth)
-        if inner is None and op in ("clip", "clamp") and (limits := bounds(node)).high < math.inf > -limits.low:
+        if inner is None and op in ("clip", "clamp") and 1 < (limits := bounds(node)).high < math.inf > -limits.low:
             inner = Size((limits.low + limits.high) / 2, (limits.high - limits.low) / math.sqrt(12))
-        return IMAGE if inner is None and _unit_range(node) else _curved(node, inner)
+        return _curved(node, inner)
     return BYTES if _bytes(node) else None
 
 
@@ -118,10 +118,13 @@ PICTURES = ("read_image", "decode_image", "decode_png", "decode_jpeg", "imread",
 DATASETS = frozenset("MNIST FashionMNIST KMNIST QMNIST EMNIST CIFAR10 CIFAR100 SVHN STL10 USPS".split())
 
 
-def _unit_range(node: Node) -> bool:
-    """True for values that are clipped to 0..1."""
-    found = bounds(node)
-    return (found.low, found.high) == (0.0, 1.0)
+def _whole_bytes(node: Node) -> bool:
+    """True where values from 0 to 255 become whole numbers: intensities of a picture."""
+    if node.op not in ("astype", "to", "byte", "uint8") or not node.inputs:
+        return False
+    wanted = [*node.inputs[1:], *node.options.values(), node.op]
+    found = bounds(node.inputs[0])
+    return any("uint8" in str(getattr(v, "dotted", v)) for v in wanted) and (found.low, found.high) == (0.0, 255.0)
 
 
 def _bytes(node: Node) -> bool:
