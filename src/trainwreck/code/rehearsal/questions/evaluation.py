@@ -54,18 +54,25 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
 
     Compared are arrays that the same line of the program made, given to the same network at the same place."""
     train, held = _inputs(run)
+    taught: dict[tuple[int, int], list[tuple[Path, tuple[str, ...]]]] = {}
+    for event, path in train:
+        taught.setdefault((id(event.subject), _make(path)), []).append((path, _scaling(path)))
+    judged: dict[tuple[int, int], list[tuple[Path, tuple[str, ...]]]] = {}
+    for event, path in held:
+        judged.setdefault((id(event.subject), _make(path)), []).append((path, _scaling(path)))
     told: set[int] = set()
     for event, path in held:
-        alike = [p for e, p in train if e.subject is event.subject and _same_make(p, path)]
-        if not alike:
+        key = (id(event.subject), _make(path))
+        if key not in taught:
             continue
-        mine, others = _scaling(path), [_scaling(p) for p in alike]
+        alike = [p for p, _ in taught[key]]
+        mine, others = _scaling(path), [scales for _, scales in taught[key]]
         if any(mine == other for other in others) or any("?" in s for s in (mine, *others)):
             continue
         more = max(others, key=len)
         if len(more) < len(mine) or not all(op in more for op in mine):
             continue
-        beside = [p for e, p in held if e.subject is event.subject and _same_make(p, path) and _scaling(p) == more]
+        beside = [p for p, scales in judged[key] if scales == more]
         place = _called_at(beside[-1:], more[-1], alike) or _own_place(path, alike) or _last_place(path) or event.place
         if place is None or id(place[0]) in told:
             continue
@@ -76,10 +83,9 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
         yield Answer(place, text, tuple(p for p in (where, event.place) if p is not None))
 
 
-def _same_make(one: Path, other: Path) -> bool:
-    if one.root is other.root:
-        return True
-    return one.root.place is not None and other.root.place is not None and one.root.place[0] is other.root.place[0]
+def _make(path: Path) -> int:
+    """Equal for arrays that the same line of the program made."""
+    return id(path.root.place[0]) if path.root.place is not None else id(path.root)
 
 
 def _scaling(path: Path) -> tuple[str, ...]:
@@ -150,10 +156,17 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
     """Inputs that are randomly distorted in training, by code that the evaluation runs too."""
     train, held = _inputs(run)
     begun = min((e.serial for e in run.tape if e.name in ("iterate", "forward")), default=0)
-    trained = {id(node.place[0]) for _, path in train for node in _random_steps(path, begun) if node.place is not None}
+    known: dict[tuple[int, int], bool] = {}
+    trained = {
+        id(node.place[0]) for _, path in train for node in _random_steps(path, begun, known) if node.place is not None
+    }
     told: set[int] = set()
+    seen: set[tuple[int, int]] = set()
     for event, path in held:
-        for node in _random_steps(path, begun):
+        for node in _random_steps(path, begun, known):
+            if (id(node), id(event)) in seen:
+                continue
+            seen.add((id(node), id(event)))
             if node.place is None or id(node.place[0]) not in trained or not _called_so(run, node):
                 continue
             if _drawn_again(run, path, node):
@@ -183,26 +196,29 @@ def _drawn_again(run: Rehearsing, path: Path, node: Node) -> bool:
     return False
 
 
-def _random_steps(path: Path, begun: int) -> list[Node]:
+def _random_steps(path: Path, begun: int, known: dict[tuple[int, int], bool]) -> list[Node]:
     """Operations on the way with a random operand, or that a random test decided about. The array itself was there
-    before the first batch (``begun``), what distorts it comes after."""
+    before the first batch (``begun``), what distorts it comes after. ``known``: what was found out on other ways."""
     found: list[Node] = []
     if path.root.serial > begun:
         return found
     for node, before in zip(path.nodes[1:], path.nodes, strict=False):
-        if node.serial < begun:
-            continue
-        rest: list[Value] = [i for i in node.inputs if i is not before]
-        if node.op == "getitem" and rest and not isinstance(rest[0], tuple):
-            continue
-        if node.op == "either" and "?test" in node.attributes:
-            rest = [node.attributes["?test"]]
-        operands = [n for i in rest for n in parts(i)]
-        if node.op == "either" and rest and not operands:
-            continue
-        if any(n.op in RANDOM for o in operands for n in near(o, 40)):
-            found.append(node)
+        if node.serial >= begun:
+            key = (id(node), id(before))
+            if key not in known:
+                known[key] = _random_operand(node, before)
+            if known[key]:
+                found.append(node)
     return found
+
+
+def _random_operand(node: Node, before: Node) -> bool:
+    rest: list[Value] = [i for i in node.inputs if i is not before]
+    if node.op == "getitem" and rest and not isinstance(rest[0], tuple):
+        return False
+    if node.op == "either" and "?test" in node.attributes:
+        rest = [node.attributes["?test"]]
+    return any(n.op in RANDOM for i in rest for o in parts(i) for n in near(o, 40))
 
 
 def _of_the_method(run: Rehearsing, node: Node, event: Event) -> bool:
