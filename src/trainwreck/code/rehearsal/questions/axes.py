@@ -89,7 +89,7 @@ def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
     changed = [c for c in (_changer(one), _changer(other)) if c is not None and not _for_many(run, c)]
     if len(changed) == 1 and changed[0].place is not None:
         return changed[0].place
-    if changed:
+    if changed or _fits_elsewhere(run, node, one, other):
         return node.place
     long, short = (one, other) if len(one.shape.dims) == 2 else (other, one)
     for found in core(short):
@@ -125,6 +125,34 @@ def _squeezed_elsewhere(run: Rehearsing, layer: Node) -> bool:
         if isinstance(made, Node) and made.op == layer.op and made.place is not None and made.place[0] is place:
             return not node.shape.open and len(node.shape.dims) < len(made.shape.dims)
     return False
+
+
+def _fits_elsewhere(run: Rehearsing, node: Node, one: Node, other: Node) -> bool:
+    """True if another place compares the same two after a change of one: an evaluation that does it right."""
+    sides = [_made_at(side) for side in (one, other)]
+    for user in run.nodes:
+        if user.op not in (*ELEMENTWISE, "sub") or user.place is None or len(user.inputs) < 2:
+            continue
+        if node.place is not None and user.place[0] is node.place[0]:
+            continue
+        first, second = user.inputs[0], user.inputs[1]
+        if not isinstance(first, Node) or not isinstance(second, Node) or _crossed(first.shape, second.shape):
+            continue
+        found = [_made_at(side) for side in (first, second)]
+        if all(a & b for a, b in zip(sides, found, strict=True)) and len(first.shape.dims) == len(second.shape.dims):
+            return True
+    return False
+
+
+def _made_at(side: Node) -> set[int]:
+    """Where the values of a prediction or a target are computed, by ``id``; of a batch, where one sample is."""
+    found: set[int] = set()
+    for node in core(side):
+        example = node.inputs[0] if node.op == "batch" and node.inputs else None
+        place = example.place if isinstance(example, Node) and example.place is not None else node.place
+        if place is not None:
+            found.add(id(place[0]))
+    return found
 
 
 def _changer(side: Node) -> Node | None:
