@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Frame, Function, Items, Node, Obj, Place, Turn, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
@@ -56,8 +57,32 @@ def granularity(run: Rehearsing) -> Iterator[Answer]:
         else:
             wrong = _too_rare(run, scheduler, move, user, done, updates)
         if wrong:
-            proof = (scheduler.place,) if scheduler.place is not None else ()
-            yield Answer(moved[-1].place, f"{scheduler.name} {wrong}", proof)
+            alias = named_length(run, scheduler, move.turns[0]) if each_update else None
+            places = [p for p in (alias, moved[-1].place, scheduler.place) if p is not None]
+            yield Answer(places[0], f"{scheduler.name} {wrong}", tuple(places[1:]))
+
+
+def named_length(run: Rehearsing, scheduler: Obj, epochs: Turn) -> Place | None:
+    """Where a length of the schedule's own is set to the number of epochs as it is: ``total = epochs``."""
+    import ast
+
+    if scheduler.place is None or not isinstance(scheduler.place[0], ast.Call) or not isinstance(epochs.node, ast.For):
+        return None
+    counted = {last_name(n) for n in ast.walk(epochs.node.iter) if isinstance(n, ast.Name | ast.Attribute)}
+    function = scheduler.get("lr_lambda", 1) if scheduler.name == "LambdaLR" else None
+    roots: list[Place] = [(a, scheduler.place[1]) for a in scheduler.place[0].args[1:]]
+    roots += [(k.value, scheduler.place[1]) for k in scheduler.place[0].keywords]
+    if isinstance(function, Function):
+        roots.append((function.node, function.scope))
+    for root, scope in roots:
+        for node in ast.walk(root):
+            if not isinstance(node, ast.Name) or node.id in counted:
+                continue
+            for binding in run.project.lookup(node.id, scope):
+                value = binding.value if binding.kind == "assign" and not binding.path else None
+                if isinstance(value, ast.Name | ast.Attribute) and last_name(value) in counted:
+                    return binding.node, binding.scope
+    return None
 
 
 def _too_rare(
