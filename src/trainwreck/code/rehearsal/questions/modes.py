@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, graph
+from trainwreck.code.rehearsal.graph import ancestors, graph, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards, held, modules_under, steps
 from trainwreck.code.rehearsal.state import line_of
 from trainwreck.code.scopes import Scope
 
 NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+RECURRENT = ("LSTM", "GRU", "RNN")
 NOISE = frozenset(
     ["randn", "rand", "normal", "randn_like", "rand_like", "randint", "linspace", "arange", "zeros", "ones"]
 )
@@ -23,8 +24,17 @@ def moody(obj: Value) -> bool:
     """True for a layer that does something else in evaluation mode."""
     if not isinstance(obj, Obj) or obj.cls is not None:
         return False
-    if "Dropout" in obj.name or obj.name in ("AlphaDropout",):
+    if "Dropout" in obj.name:
         return bool(obj.get("p", 0, 0.5) != 0)
+    if obj.name in RECURRENT:
+        layers = obj.get("num_layers", 2, 1)
+        return isinstance(layers, int) and layers > 1 and bool(obj.options.get("dropout", 0) != 0)
+    if obj.name == "MultiheadAttention":
+        return bool(obj.get("dropout", 2, 0) != 0)
+    if obj.name in ("TransformerEncoderLayer", "TransformerDecoderLayer"):
+        return bool(obj.get("dropout", 3, 0.1) != 0)
+    if obj.name in ("TransformerEncoder", "TransformerDecoder"):
+        return moody(obj.get(obj.name.removeprefix("Transformer").lower() + "_layer", 0))
     return obj.name in NORMS
 
 
@@ -221,9 +231,9 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
             continue
         if not any(s.serial < forward.serial for s in steps(run)):
             continue  # before anything was learned
-        if _from_noise(forward) or forward.place is None or _learns_here(run, forward):
+        if _from_noise(forward) or forward.place is None or _learns_here(run, forward) or _sampled(run, forward):
             continue
-        what = "dropout" if any("Dropout" in a.name for a in active) else "batch statistics"
+        what = "dropout" if any(a.name not in NORMS for a in active) else "batch statistics"
         place = forward.place
         teaches = any(_function(b) is _function(forward) for b in backwards(run))
         place = place if teaches else opening(place[1], place)
@@ -232,6 +242,43 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
             continue
         told.add(key)
         yield Answer(place, f"{what} is in training mode while the network is only judged here", ())
+
+
+def _sampled(run: Rehearsing, forward: Event) -> bool:
+    """True for several passes over the same input between two steps: what is wanted is how they differ.
+
+    That is Monte-Carlo dropout (Gal and Ghahramani, arXiv:1506.02142)."""
+    if any(_repeated(node) for node in parts(forward.args)):
+        return True
+    for other in run.tape:
+        if other.name != "forward" or other is forward or other.subject is not forward.subject:
+            continue
+        if other.place is None or forward.place is None or other.place[0] is not forward.place[0]:
+            continue
+        same_call = [p[0] for p in other.stack] == [p[0] for p in forward.stack]
+        if not same_call or not (_same_input(other, forward) or _same_batches(other, forward)):
+            continue
+        first, last = sorted((other.serial, forward.serial))
+        if not any(first < s.serial < last for s in steps(run)):
+            return True
+    return False
+
+
+def _same_input(one: Event, other: Event) -> bool:
+    return len(one.args) == len(other.args) > 0 and all(a is b for a, b in zip(one.args, other.args, strict=True))
+
+
+def _same_batches(one: Event, other: Event) -> bool:
+    """True for two ways through the same loader, in two turns of a loop around it."""
+    loaders = [{id(n.owner) for n in near(e.args, 30) if n.op == "batch" and n.owner is not None} for e in (one, other)]
+    return bool(loaders[0]) and loaders[0] == loaders[1] and one.turns[:-1] != other.turns[:-1]
+
+
+def _repeated(node: Node) -> bool:
+    """True for an input that is there many times along its first axis."""
+    times = node.get("repeats", 1) if node.op == "repeat_interleave" else node.inputs[1] if len(node.inputs) > 1 else 1
+    times = times[0] if isinstance(times, tuple) and times else times
+    return node.op in ("repeat", "tile", "repeat_interleave") and times not in (1, -1)
 
 
 def _within(forward: Event, others: list[Event]) -> bool:

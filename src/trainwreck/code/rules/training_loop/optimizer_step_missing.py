@@ -1,7 +1,8 @@
 """The optimizer never steps.
 
-What: an optimizer is built and a loop runs ``backward()``, but nothing in the program ever calls ``step()``.
-Why it matters: gradients are computed and thrown away; the weights keep their initial values.
+What: an optimizer is built and a loop runs ``backward()``, but nothing in the program ever calls ``step()``; or it is
+zeroed and stepped, and nothing in the program ever computes a gradient.
+Why it matters: no gradient, or one that is thrown away; the weights keep their initial values.
 When it is fine: where gradients are all that is wanted (saliency), or an engine steps.
 """
 
@@ -22,6 +23,7 @@ from trainwreck.code.order import (
     repeated,
     training_steps,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.optimizing import never_steps, steps_outside
@@ -92,6 +94,16 @@ def train(actor, critic, loader):
         a_opt.step()
         plan.step()
 """,
+    """
+import torch
+import torch.nn.functional as F
+def train(model, loader):
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        optimizer.step()  # expect
+""",
 )
 GOOD = (
     """
@@ -136,6 +148,8 @@ class Pair:
         optimizer.step()
 """,
 )
+GRADIENTS = pattern(r"backward|autograd|\.grad\b|\bgrad\(|value_and_grad|minimize|vjp|closure")
+"""Words of which one stands in every program that computes gradients, in whatever way."""
 QUIET = frozenset(
     ["zero_grad", "state_dict", "load_state_dict", "param_groups", "unscale_", "add_param_group", "defaults", "state"]
 )
@@ -143,7 +157,25 @@ QUIET = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), never_steps, steps_outside)
+    yield from further(__name__, project, [*_seen(project), *_no_gradient(project)], never_steps, steps_outside)
+
+
+def _no_gradient(project: Project) -> Iterator[Evidence]:
+    """A step in a loop beside a ``zero_grad``, and no way in the whole program that a gradient could come from."""
+    text = source(project)
+    if ENGINES.search(text) or GRADIENTS.search(text):
+        return
+    names = {bound_to(project, built) for built in optimizers(project)} - {""}
+    for call in project.calls("step"):
+        own = written(call.receiver) if call.receiver is not None else ""
+        zeroed = any(c.scope is call.scope and written(c.receiver) == own for c in _zeroed(project))
+        if own in names and zeroed and repeated(project, call.scope, call.node):
+            yield sighting(__name__, call, f"{own} steps, and nothing in the program ever runs backward()")
+            return
+
+
+def _zeroed(project: Project) -> list[Call]:
+    return [c for c in project.calls("zero_grad") if c.receiver is not None]
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
