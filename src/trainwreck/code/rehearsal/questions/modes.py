@@ -256,7 +256,7 @@ def _sampled(run: Rehearsing, forward: Event) -> bool:
         if other.place is None or forward.place is None or other.place[0] is not forward.place[0]:
             continue
         same_call = [p[0] for p in other.stack] == [p[0] for p in forward.stack]
-        if not same_call or not (_same_input(other, forward) or _same_batches(other, forward)):
+        if not same_call or not (_same_input(other, forward) or _same_batches(run, other, forward)):
             continue
         first, last = sorted((other.serial, forward.serial))
         if not any(first < s.serial < last for s in steps(run)):
@@ -268,10 +268,13 @@ def _same_input(one: Event, other: Event) -> bool:
     return len(one.args) == len(other.args) > 0 and all(a is b for a, b in zip(one.args, other.args, strict=True))
 
 
-def _same_batches(one: Event, other: Event) -> bool:
-    """True for two ways through the same loader, in two turns of a loop around it."""
+def _same_batches(run: Rehearsing, one: Event, other: Event) -> bool:
+    """True for two ways through the same loader: it is begun anew between them."""
     loaders = [{id(n.owner) for n in near(e.args, 30) if n.op == "batch" and n.owner is not None} for e in (one, other)]
-    return bool(loaders[0]) and loaders[0] == loaders[1] and one.turns[:-1] != other.turns[:-1]
+    first, last = sorted((one.serial, other.serial))
+    return loaders[0] == loaders[1] and any(
+        e.name == "iterate" and id(e.subject) in loaders[0] and first < e.serial < last for e in run.tape
+    )
 
 
 def _repeated(node: Node) -> bool:

@@ -127,12 +127,10 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
             yield from _kept_apart(run, node, told)
             continue
         texts = [ast.unparse(compare.left), ast.unparse(compare.comparators[0])]
-        kept = {name for s in holder.body for n in ast.walk(s) for name, _ in named(n)}
-        sides = [n for n, text in enumerate(texts) if text in kept]
+        sides = _kept_sides(texts, holder.body)
         otherwise = not sides and compare is holder.test
         if otherwise:  # no better than the best: patience runs out; else it is kept
-            kept = {name for s in holder.orelse for n in ast.walk(s) for name, _ in named(n)}
-            sides = [n for n, text in enumerate(texts) if text in kept]
+            sides = _kept_sides(texts, holder.orelse)
         if len(sides) != 1 or any(isinstance(n, ast.Not) for n in ast.walk(holder.test)):
             continue
         best, metric = sides[0], node.inputs[1 - sides[0]]
@@ -154,6 +152,25 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(
                 place, f"{texts[best]} starts at {start:g}, which no later value is better than", ((holder, scope),)
             )
+
+
+def _kept_sides(texts: list[str], body: list[ast.stmt]) -> list[int]:
+    """Which of the compared ``texts`` the statements set anew: itself, or the record that it is an entry of."""
+    assigned = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Assign | ast.AnnAssign))
+    kept = {name for n in assigned for name, _ in named(n)}
+    return [n for n, text in enumerate(texts) if text in kept] or [
+        n for n, text in enumerate(texts) if kept & set(_records(text))
+    ]
+
+
+def _records(text: str) -> list[str]:
+    """What an entry stands in: ``best`` for ``best['acc']``, ``best.acc`` and ``best[0]``; no ``self``."""
+    found: list[str] = []
+    node = ast.parse(text, mode="eval").body
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+        found.append(ast.unparse(node))
+    return [name for name in found if name != "self"]
 
 
 def extreme_kept(run: Rehearsing) -> Iterator[Answer]:

@@ -72,7 +72,7 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
             for source in paths(array):
                 if any(step.moving for step in source.steps):
                     continue
-                held = next((p for _, p in both.held if _continues(p, source)), None)
+                held = next((p for _, p in both.held if _continues(p, source) and not _learned(both, p)), None)
                 train = next((p for p in both.train if _continues(p, source)), None)
                 if held is None or train is None or keys(held) == keys(train) or _overlap(train, held):
                     continue
@@ -86,6 +86,17 @@ def _continues(path: Path, source: Path) -> bool:
     """True where ``path`` starts as ``source`` does, and goes on with a part of its rows."""
     mine, other = keys(path), keys(source)
     return path.root is source.root and len(mine) > len(other) and mine[: len(other)] == other
+
+
+def _learned(both: Sides, held: Path) -> bool:
+    """True for rows that are a part of those that are trained on (a look back before the forecast): not held out."""
+    return any(
+        train.root is held.root
+        and train.fixed
+        and keys(held)[: len(train.fixed)] == keys(train)
+        and all(step.key for step in train.fixed)
+        for train in both.train
+    )
 
 
 def _summaries(run: Rehearsing, node: Node) -> Iterator[tuple[Place, Node]]:
