@@ -40,8 +40,6 @@ OPERATIONS = {
 EFFECTS = frozenset(
     ["backward", "step", "update", "save", "load", "fit", "train", "prepare", "log", "write", "add_scalar"]
 )
-
-
 UNKNOWN_EFFECTS = frozenset(
     ["step", "zero_grad", "train", "eval", "load_state_dict", "state_dict", "update", "unscale_"]
 )
@@ -204,6 +202,8 @@ class Rehearsing(Holding):
                 return base.get(name)
             if name == "dataset" and base.args:
                 return base.args[0]
+            if name == "tensors" and base.name == "TensorDataset":
+                return base.args
             if name == "batch_size" and base.name.endswith("DataLoader") and isinstance(base.get(name, 1), int):
                 return base.get(name, 1)
             if name in base.options and not is_module(base):
@@ -223,14 +223,16 @@ class Rehearsing(Holding):
                 return self.node("grad", (base,), place, grad=False)
             if name == "requires_grad":
                 return base.trainable if base.op == "param" and base.trainable is not None else UNKNOWN
-            if name == "shape" and not base.shape.open:
-                return self.sizes(base, place)
+            if name in ("shape", "ndim") and not base.shape.open:
+                return self.sizes(base, place) if name == "shape" else len(base.shape.dims)
             if name in ("values", "indices") and base.shapes:
                 return self.node("part", (base, 0 if name == "values" else 1), place, name=name)
             if name in ("shape", "device", "dtype", "ndim"):
                 return self.node("attribute", (base,), place, grad=False, name=name)
             if base.unknown:
                 return Method(name, base)
+        if isinstance(base, Obj) and base.cls is not None and not self.maybe:
+            self.memo.setdefault("absent", []).append((base, name, place))
         return Method(name, base)
 
     def sizes(self, base: Node, place: Place) -> tuple[Value, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import (
     PROBABILITIES,
@@ -109,3 +110,19 @@ def _kl_target(run: Rehearsing) -> Iterator[Answer]:
             continue
         if all(n.op == "log_softmax" for n in target):
             yield Answer(loss.place, "the target is a logarithm, and probabilities are expected", _places(target[0]))
+
+
+ORDERED = ("cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "nll_loss", "gaussian_nll_loss",
+           "poisson_nll_loss", "ctc_loss", "multi_margin_loss", "multilabel_soft_margin_loss", "soft_margin_loss",
+           "hinge_embedding_loss")  # fmt: skip
+"""Losses in which prediction and target are not treated alike (``kl_div`` has a rule of its own)."""
+
+
+def swapped(run: Rehearsing) -> Iterator[Answer]:
+    """A loss whose first argument is data and whose second one the network computes."""
+    for loss in losses(run, *ORDERED):
+        first, second = given(loss, "input", 0), given(loss, "target", 1)
+        if not isinstance(first, Node) or not isinstance(second, Node) or loss.place is None:
+            continue
+        if second.grad and not first.grad and not first.unknown and not any(n.op == "param" for n in ancestors(first)):
+            yield Answer(loss.place, f"{loss.op} takes the prediction first, and here the labels stand there")
