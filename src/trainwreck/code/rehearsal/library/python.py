@@ -264,9 +264,20 @@ def _is(value: Value, kind: Value) -> bool | None:
                 return is_module(value)
             if value.kind == kind.dotted or value.name == kind.name:
                 return True
-            return None if value.cls is not None or not value.kind.startswith("torch.nn") else _same_family(value, kind)
+            if value.cls is not None:
+                return _derives(value.cls, kind)
+            return None if not value.kind.startswith("torch.nn") else _same_family(value, kind)
         return False
     return None
+
+
+def _derives(cls: Class, kind: External) -> bool | None:
+    """Whether a class of the program is a layer of torch: known where its bases are."""
+    bases = [b for c in cls.mro() for b in c.bases]
+    if any(isinstance(b, External) and b.dotted == kind.dotted for b in bases):
+        return True
+    plain = all(isinstance(b, Class) or (isinstance(b, External) and b.dotted.endswith("nn.Module")) for b in bases)
+    return False if plain and kind.dotted.startswith("torch.nn.") else None
 
 
 def _same_family(value: Obj, kind: External) -> bool | None:

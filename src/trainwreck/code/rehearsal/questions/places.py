@@ -112,13 +112,26 @@ def chosen(run: Rehearsing, optimizer: Obj) -> Place:
     ]
     added = [e for e in added if e.serial < optimizer.serial or not e.turns]
     if added and added[-1].place is not None:
-        return added[-1].place
+        return _last_test(run, added) or added[-1].place
     chosen_in = [
         i.place for i in lists[::-1] if i.place is not None and isinstance(i.place[0], ast.ListComp | ast.GeneratorExp)
     ]
     if len(chosen_in) == 1:
         return chosen_in[0]
     return next((i.place for i in lists if i.place is not None and i.items), optimizer.place)
+
+
+def _last_test(run: Rehearsing, added: list[Event]) -> Place | None:
+    """The last test of an ``if`` without an ``else`` around all that was added: what fits none of them is left out."""
+    places = [e.place for e in added if e.place is not None]
+    above = [[a for a in run.project.ancestors(*place) if isinstance(a, ast.If)] for place in places]
+    outermost = [chain[-1] for chain in above if chain]
+    if len(outermost) < len(places) or any(o is not outermost[0] for o in outermost):
+        return None
+    last = outermost[0]
+    while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
+        last = last.orelse[0]
+    return (last.test, places[-1][1]) if not last.orelse and last is not outermost[0] else None
 
 
 def parting(one: Node | Obj | Event, other: Node | Obj | Event) -> Place | None:
