@@ -1,7 +1,8 @@
 """Inputs and labels are reordered apart from each other.
 
 What: the inputs are shuffled, sorted or filtered and the labels are not (or by another permutation); features are
-gathered over a shuffled loader, and the labels are those of the data set in its own order.
+gathered over a shuffled loader, and the labels are those of the data set in its own order; observations are kept in
+a list without a copy, and are all one buffer that is written over.
 Why it matters: labels belong to other samples; nothing can be learned but the class frequencies.
 When it is fine: where both go through the same permutation, or the pair is shuffled as one.
 """
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.buffers import reused
 from trainwreck.code.rehearsal.questions.draws import drawn_apart
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
@@ -107,7 +109,7 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), misaligned, shuffled_apart, drawn_apart)
+    yield from further(__name__, project, _written(project), misaligned, shuffled_apart, drawn_apart, reused)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
