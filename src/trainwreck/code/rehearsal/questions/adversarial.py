@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -83,7 +84,7 @@ def games(run: Rehearsing) -> list[Game]:
         kept: list[Game] = run.memo["games"]
         return kept
     known = learners(run)
-    found: dict[int, Game] = {}
+    found: dict[tuple[int, ...], Game] = {}
     if len(known.optimizers) > 1:
         walk = [e for e in run.tape if e.name == "backward" or e in steps(run)]
         for number, event in enumerate(walk):
@@ -93,7 +94,8 @@ def games(run: Rehearsing) -> list[Game]:
             trains = known.bit(following.subject) if following is not None else 0
             mine = tuple(sides(run, event.subject))
             if trains:
-                found[id(event.place[0])] = Game(event, mine, trains)
+                where = tuple(id(at[0]) for at in (*event.stack, event.place))
+                found[where] = Game(event, mine, trains)
     run.memo["games"] = list(found.values())
     return list(found.values())
 
@@ -242,10 +244,16 @@ def _pulls(run: Rehearsing, game: Game, maker: int, judge: int) -> list[Pull]:
     found: list[Pull] = []
     for term in terms(game.event.subject):
         leaves = [(d, n) for d, n in pulls(term.node) if known.behind.get(id(n), 0) & judge]
-        if len(leaves) == 1:
+        if len(leaves) == 1 and not _only_weights(leaves[0][1]):
             direction, node = leaves[0]
             found.append(Pull(term, bool(known.behind[id(node)] & maker), direction * term.sign))
     return found
+
+
+def _only_weights(node: Node) -> bool:
+    """True for a penalty on weights: no samples stand behind it."""
+    ends = [n for n in ancestors(node) if not any(True for i in n.inputs for _ in parts(i))]
+    return any(n.op == "param" for n in ancestors(node)) and all(n.op == "param" for n in ends)
 
 
 def _duels(run: Rehearsing) -> Iterator[tuple[list[Pull], list[Pull]]]:
@@ -257,6 +265,8 @@ def _duels(run: Rehearsing) -> Iterator[tuple[list[Pull], list[Pull]]]:
             if pair in told or side.maker == side.judge:
                 continue
             told.add(pair)
+            if not _against(run, *pair):
+                continue  # features of one network that another is trained on: a probe, a pupil
             own = [p for g in games(run) if g.trains == side.judge for p in _pulls(run, g, *pair)]
             made = [p for g in games(run) if g.trains == side.maker for p in _pulls(run, g, *pair) if p.made]
             if any(p.made for p in own) and any(not p.made for p in own):
@@ -335,7 +345,7 @@ def shared_noise(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for game in games(run):
         for side in game.sides:
-            for node in ancestors(side.value):
+            for node in ancestors(side.value) if _against(run, side.maker, side.judge) else ():
                 found = _noise(run, game.event, node)
                 if found is not None and found.place is not None and id(found.place[0]) not in told:
                     told.add(id(found.place[0]))
@@ -347,7 +357,12 @@ def shared_noise(run: Rehearsing) -> Iterator[Answer]:
 
 def _shares(node: Node, event: Event) -> bool:
     loops = {id(t.node) for t in event.turns}
-    return not loops or any(id(t.node) in loops for t in node.turns)
+    return not loops or any(id(t.node) in loops for t in node.turns) or _yielded(node)
+
+
+def _yielded(node: Node) -> bool:
+    """True for what a generator makes in its loop: as fresh as what it yields."""
+    return any(isinstance(inner, ast.Yield | ast.YieldFrom) for t in node.turns for inner in ast.walk(t.node))
 
 
 def _noise(run: Rehearsing, event: Event, layer: Node) -> Node | None:

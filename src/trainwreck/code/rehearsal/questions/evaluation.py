@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, paths, statistic, trained
+from trainwreck.code.rehearsal.questions.roles import JOINS
 
 SCALES = frozenset(["div", "sub", "mul", "add", "log", "log1p", "log2", "log10", "sqrt", "normalize", "standardize"])
 """Operations with which inputs are brought to a scale."""
@@ -255,18 +256,44 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
             blocks = next((n for n in path.nodes if _in_blocks(n)), None)
             if blocks is None or blocks.place is None or any(_any_order(s.index) for s in path.steps):
                 continue
-            batch = next((n for n in path.nodes if n.op == "batch"), None)
-            loader = batch.owner if batch is not None else None
+            loader, whole = _taken(run, path.nodes)
             if loader is not None and not _in_order(run, loader):
                 continue
-            if loader is None and not any(s.moving for s in path.steps):
+            after = {id(n.place[0]) for n in whole if n.place is not None}
+            moves = [s.place for s in path.steps if s.moving and s.place is not None and id(s.place[0]) in after]
+            if loader is None and not moves:
                 continue
-            place = loader.place if loader is not None else next(s.place for s in path.steps if s.moving)
+            place = loader.place if loader is not None else moves[0]
             if place is None or id(place[0]) in told:
                 continue
             told.add(id(place[0]))
             text = "batches are taken in order from data that stand class by class"
             yield Answer(place, text, (blocks.place, *((event.place,) if event.place else ())))
+
+
+def _taken(run: Rehearsing, nodes: Sequence[Node]) -> tuple[Obj | None, Sequence[Node]]:
+    """The loader whose batches are trained on, and the values from the last whole array on: where all batches of a
+    loader were joined, it is that, and the order of that loader is no order of training."""
+    while True:
+        first = next((n for n, node in enumerate(nodes) if node.op == "batch"), None)
+        if first is None:
+            return None, nodes
+        whole = _gathered(run, nodes[first:])
+        if not whole:
+            return nodes[first].owner, nodes
+        nodes = whole
+
+
+def _gathered(run: Rehearsing, nodes: Sequence[Node]) -> Sequence[Node]:
+    """What is computed from all batches, joined behind the loop over them; ``nodes`` start with one batch."""
+    place = nodes[0].place
+    around = (place[0], *run.project.ancestors(*place)) if place is not None else ()
+    loop = next((n for n in around if isinstance(n, ast.stmt | ast.ListComp | ast.GeneratorExp)), None)
+    if not isinstance(loop, ast.For | ast.ListComp | ast.GeneratorExp):
+        return ()
+    joins = (n for n, node in enumerate(nodes) if node.op in JOINS and all(t.node is not loop for t in node.turns))
+    first = next(joins, None)
+    return nodes[first:] if first is not None else ()
 
 
 def _in_blocks(node: Node) -> bool:

@@ -112,3 +112,32 @@ def backwards_average(run: Rehearsing) -> Iterator[Answer]:
                 text = "the network that learns is moved towards its average here, and the average never moves"
                 yield Answer(event.place, text, ())
                 return
+
+
+def assigned_to_module(run: Rehearsing) -> Iterator[Answer]:
+    """``requires_grad`` is set as an attribute of a module, and its parameters keep flags of their own.
+
+    Not meant: classes that know the name (a property, a setting that they read)."""
+    for event in run.tape:
+        module = event.subject
+        if event.name != "set" or event.args[:1] != ("requires_grad",) or not is_module(module):
+            continue
+        wanted = event.args[1]
+        if event.place is None or not isinstance(wanted, bool) or _knows_the_name(module):
+            continue
+        params = run.parameters(module)[0]
+        if any(p.op == "param" and p.trainable is (not wanted) for p in params):
+            done = "freezes" if not wanted else "sets free"
+            text = f"this is a module: the attribute {done} none of its parameters, requires_grad_() does"
+            yield Answer(event.place, text, ())
+
+
+def _knows_the_name(module: Obj) -> bool:
+    for cls in module.cls.mro() if module.cls is not None else ():
+        for node in ast.walk(cls.scope.node):
+            if isinstance(node, ast.FunctionDef) and node.name in ("requires_grad", "__setattr__"):
+                return True
+            reads = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+            if reads and ast.unparse(node) == "self.requires_grad":
+                return True
+    return False

@@ -15,6 +15,8 @@ from trainwreck.code.facts import (
     network,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.freezing import assigned_to_module
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -58,6 +60,10 @@ x.requires_grad = True
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), assigned_to_module)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for walked in project.walked.values():
         if "requires_grad" not in walked.top.module.text:
             continue
