@@ -176,6 +176,81 @@ for _ in range(100):
     loss = -(d.log_prob(a) * reward(obs, a)).mean()
     opt.zero_grad(); loss.backward(); opt.step()
 """,
+    # the old likelihood is kept in a list, and both come from one function with an argument
+    """
+def policy(obs, heat=1.0):
+    return Categorical(logits=net(obs) / heat)
+for _ in range(100):
+    seen, acts, logs, gains = [], [], [], []
+    for _ in range(20):
+        obs = torch.randn(16, 10)
+        with torch.no_grad():
+            d = policy(obs, 1.7)
+            a = d.sample()
+        for box, item in zip((seen, acts, logs, gains), (obs, a, d.log_prob(a), reward(obs, a))):
+            box.append(item)
+    O, A, L, R = map(torch.stack, (seen, acts, logs, gains))
+    for part in torch.randperm(20).split(5):
+        ratio = (policy(O[part]).log_prob(A[part]) - L[part]).exp()  # here
+        loss = -torch.min(ratio * R[part], ratio.clamp(0.8, 1.2) * R[part]).mean()
+        opt.zero_grad(); loss.backward(); opt.step()
+""",
+    """
+HEAT = 0.5
+for _ in range(100):
+    obs = torch.randn(16, 10)
+    with torch.no_grad():
+        a = torch.multinomial(net(obs).softmax(-1), 1)
+        old = net(obs).log_softmax(-1).gather(1, a)
+    new = (net(obs) / HEAT).log_softmax(-1).gather(1, a)  # here
+    loss = -((new - old).exp() * reward(obs, a)).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    """
+for _ in range(100):
+    obs = torch.randn(16, 10)
+    acts = torch.stack([Categorical(logits=net(obs) * 0.4).sample() for _ in range(4)], 1)
+    logp = torch.log_softmax(net(obs), 1).gather(1, acts)  # here
+    loss = -(logp * reward(obs, acts)).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    # the same temperature on both ways, written in two ways; one; and one that is not known
+    """
+def policy(obs, heat=1.0):
+    return Categorical(logits=net(obs) / heat)
+for _ in range(100):
+    obs = torch.randn(16, 10)
+    acts = torch.stack([policy(obs, 2.0).sample() for _ in range(4)])
+    logp = torch.log_softmax(net(obs) * 0.5, 1).gather(1, acts.t())
+    loss = -(logp * reward(obs, acts)).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    """
+def policy(obs, heat=1.0):
+    return Categorical(logits=net(obs) / heat)
+for _ in range(100):
+    obs = torch.randn(16, 10)
+    a = policy(obs).sample()
+    loss = -(F.log_softmax(net(obs), -1).gather(1, a[:, None]) * reward(obs, a)).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    """
+def policy(obs, heat):
+    return Categorical(logits=net(obs) / heat)
+for it in range(100):
+    obs = torch.randn(16, 10)
+    a = policy(obs, max(1.0, 2.0 - it / 50)).sample()
+    loss = -(policy(obs, 1.0).log_prob(a) * reward(obs, a)).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    """
+for _ in range(100):
+    obs = torch.randn(16, 10)
+    p = net(obs).softmax(-1)
+    a = torch.multinomial(p / p.sum(-1, keepdim=True) * 1.0, 1)
+    loss = -(net(obs).log_softmax(-1).gather(1, a) * reward(obs, a)).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
     # learning from what was drawn, as from any text
     """
 for _ in range(100):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained, users
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, trained, users
 
 NEAR = 4_000
 APART = frozenset(["repeat_interleave"])
@@ -16,9 +17,12 @@ APART = frozenset(["repeat_interleave"])
 DRAWS = frozenset(["sample", "multinomial", "gumbel_softmax"])
 STATISTICS = frozenset(["mean", "std", "var", "median", "max", "amax", "sum"])
 AXES = 2
+KEEPS = JOINS | {"either", "long", "setitem", "batch"}
+"""What leaves actions as they are on their way into a batch."""
 WAY = 8
 """Steps from a likelihood to the factor that it meets."""
-FLOWS = STRUCTURE | {"softmax", "log_softmax", "exp", "log", "div"}
+FLOWS = STRUCTURE | {"softmax", "log_softmax", "exp", "log", "masked_fill", "setitem"}
+MAX_CHAIN = 40
 
 
 def regrouped(run: Rehearsing) -> Iterator[Answer]:
@@ -93,12 +97,17 @@ def other_temperature(run: Rehearsing) -> Iterator[Answer]:
         raw = _scored(node)
         if drawn is None or raw is None or drawn.owner is node.owner is not None or not _weighed(run, node):
             continue
-        at = _temperature(_logits(drawn))
-        if at is None or _temperature(raw) is not None:
+        drawn_at, scored_at = _temperature(_logits(drawn)), _temperature(raw)
+        if drawn_at is None or scored_at is None or math.isclose(drawn_at[0], scored_at[0], rel_tol=1e-6):
             continue
         told.add(id(node.place[0]))
-        text = "the likelihood is computed from the raw logits, and what it judges was drawn at another temperature"
-        places: list[Place] = [p for p in (at.place, drawn.place) if p is not None]
+        text = (
+            f"the likelihood is computed at a temperature of {scored_at[0]:g}, and what it judges was drawn at "
+            f"{drawn_at[0]:g}"
+        )
+        places: list[Place] = [
+            p for n in (drawn_at[1], drawn, scored_at[1]) if n is not None and (p := n.place) is not None
+        ]
         yield Answer(node.place, text, tuple(places))
 
 
@@ -126,19 +135,39 @@ def _logits(drawn: Node) -> Value:
 
 
 def _drawn(value: Value) -> Iterator[Node]:
-    for node in ancestors(value, through=lambda n: n.op in STRUCTURE or n.op in ("unsqueeze", "either", "long")):
+    for node in ancestors(value, through=lambda n: n.op in STRUCTURE or n.op in KEEPS):
         if node.op in DRAWS:
             yield node
 
 
-def _temperature(value: Value) -> Node | None:
-    """The division of logits by a constant other than one, between a network's output and what is drawn or scored."""
-    for node in ancestors(value, through=lambda n: n.op in FLOWS):
-        if node.op in ("div", "mul") and len(node.inputs) > 1:
-            by = node.inputs[1]
-            if isinstance(by, int | float) and not isinstance(by, bool) and by != 1:
-                return node
+def _temperature(value: Value) -> tuple[float, Node | None] | None:
+    """What logits are divided by between a network's output and what is drawn or scored, and where last; None where
+    it isn't known. A division of probabilities (to a sum of one) is no temperature."""
+    found, where = 1.0, None
+    for _ in range(MAX_CHAIN):
+        if not isinstance(value, Node):
+            return None
+        node, first, by = value, value.inputs[0] if value.inputs else None, (*value.inputs, None, None)[1]
+        if node.op in ("div", "mul") and len(node.inputs) == AXES:
+            if node.op == "mul" and isinstance(first, int | float):
+                first, by = by, first
+            if isinstance(by, int | float) and not isinstance(by, bool) and by > 0:
+                found, where = (found * by if node.op == "div" else found / by), node if by != 1 else where
+            elif not _to_one(by, first):
+                return None
+        elif node.op in ("softmax", "exp"):
+            found, where = 1.0, None
+        elif node.op == "either" or node.unknown:
+            return None
+        elif node.op not in FLOWS:
+            return found, where
+        value = first
     return None
+
+
+def _to_one(by: Value, divided: Value) -> bool:
+    """True for the sum of what is divided."""
+    return isinstance(by, Node) and by.op == "sum" and bool(by.inputs) and by.inputs[0] is divided
 
 
 def _scored(node: Node) -> Value:
