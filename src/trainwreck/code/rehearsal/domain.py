@@ -76,6 +76,8 @@ class Node:
 
 
 UNKNOWN = Node("unknown")
+WRITTEN = "?written"
+"""Attribute of a text: the values that it shows. They are no inputs: showing a value is no use of it."""
 FLOOR = "?floor"
 """Attribute of the number of any later turn of a loop: the least that it can be."""
 

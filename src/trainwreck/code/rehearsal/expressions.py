@@ -7,6 +7,7 @@ from typing import Any
 
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
+    WRITTEN,
     Bound,
     Class,
     External,
@@ -140,14 +141,14 @@ class Expressions(Operators):
         return table
 
     def _text(self, node: ast.JoinedStr, frame: Frame) -> Value:
-        parts: list[str] | None = []
-        for part in node.values:
-            value = self.value(part.value if isinstance(part, ast.FormattedValue) else part, frame)
-            if parts is not None and isinstance(value, GROUND):
-                parts.append(str(value))
-            else:
-                parts = None
-        return "".join(parts) if parts is not None else self.node("text", (), (node, frame.scope))
+        values = [
+            self.value(part.value if isinstance(part, ast.FormattedValue) else part, frame) for part in node.values
+        ]
+        if all(isinstance(value, GROUND) for value in values):
+            return "".join(map(str, values))
+        text = self.node("text", (), (node, frame.scope))
+        text.attributes[WRITTEN] = tuple(v for v in values if not isinstance(v, GROUND))
+        return text
 
     def _yield(self, node: ast.Yield | ast.YieldFrom, frame: Frame) -> Value:
         value = self.value(node.value, frame) if node.value is not None else None

@@ -22,7 +22,7 @@ def is_parallel(run: Rehearsing) -> bool:
     return bool(wraps(run)) and any(e.full.endswith("init_process_group") for e in run.tape)
 
 
-def _learning_loaders(run: Rehearsing) -> list[Obj]:
+def learning_loaders(run: Rehearsing) -> list[Obj]:
     """Loaders whose batches go into a loss that is learned from."""
     found: dict[int, Obj] = {}
     for event in backwards(run):
@@ -41,7 +41,7 @@ def whole_data(run: Rehearsing) -> Iterator[Answer]:
     """A loader without a sampler of this rank, over data that no rank was taken into account for."""
     if not is_parallel(run):
         return
-    for loader in _learning_loaders(run):
+    for loader in learning_loaders(run):
         if _sampler(loader) is not None or loader.place is None or _of_rank(run, loader.get("dataset", 0)):
             continue
         if _own_order(run, loader):
@@ -83,7 +83,7 @@ def _of_rank(run: Rehearsing, data: Value) -> bool:
 
 def same_order(run: Rehearsing) -> Iterator[Answer]:
     """A distributed sampler that is never told the epoch, of a loader that is gone through again and again."""
-    for loader in _learning_loaders(run):
+    for loader in learning_loaders(run):
         sampler = _sampler(loader)
         if (
             not isinstance(sampler, Obj)

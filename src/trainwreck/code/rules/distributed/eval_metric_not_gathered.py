@@ -16,6 +16,8 @@ from trainwreck.code.facts import ENGINES, HELD, TRAIN, bound_to, is_torch, made
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.joining import unjoined
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS
@@ -119,6 +121,10 @@ METRICS = pattern(r"torchmetrics|torcheval|evaluate\.load|MetricLogger|MetricCol
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), unjoined)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not any(is_torch(project, c) for c in project.calls("init_process_group")):
         return
     text = source(project)

@@ -18,6 +18,8 @@ from trainwreck.code.flow import back
 from trainwreck.code.order import training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.replicas import unlike
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import modules
 from trainwreck.core.evidence import Evidence
@@ -137,6 +139,10 @@ RANKS = pattern(r"rank", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), unlike)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     text = source(project)
     if ENGINES.search(text) or ALIKE.search(text):
         return
