@@ -216,7 +216,7 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
             or id(forward.result) in feeding
         ):
             continue
-        if not isinstance(forward.subject, Obj) or moody(forward.subject) or _within(forward, open_forwards):
+        if not isinstance(forward.subject, Obj) or moody(forward.subject) or inside_another(forward, open_forwards):
             continue
         active = [
             e.subject
@@ -284,7 +284,7 @@ def _repeated(node: Node) -> bool:
     return node.op in ("repeat", "tile", "repeat_interleave") and times not in (1, -1)
 
 
-def _within(forward: Event, others: list[Event]) -> bool:
+def inside_another(forward: Event, others: list[Event]) -> bool:
     """True if it runs inside the forward of another module of the program."""
     return any(
         o.serial < forward.serial and isinstance(o.result, Node) and o.result.serial >= forward.result.serial
@@ -333,7 +333,7 @@ def without_no_grad(run: Rehearsing) -> Iterator[Answer]:
         result = forward.result
         if not isinstance(result, Node) or not result.grad or id(result) in feeding or not forward.turns:
             continue
-        if not isinstance(forward.subject, Obj) or _within(forward, forwards) or forward.place is None:
+        if not isinstance(forward.subject, Obj) or inside_another(forward, forwards) or forward.place is None:
             continue
         if forward.subject.training is None or forward.state.get("training") is not False:
             continue

@@ -23,6 +23,8 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.lastbatch import first_batch_only, last_batch_only
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -68,6 +70,10 @@ FIGURE = pattern(r"(^|_)(correct|acc|accuracy|loss|f1|auc|mse|mae|hits|score|err
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), last_batch_only, first_batch_only)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for walked in project.walked.values():
         for scope in walked.scopes:
             for loop in project.within(scope, ast.For):
