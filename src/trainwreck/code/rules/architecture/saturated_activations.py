@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.forms import attention_scaled_up
 from trainwreck.code.rehearsal.questions.ranges import out_of_reach
 from trainwreck.core.evidence import Evidence
 
@@ -68,3 +69,4 @@ GOOD = (
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, out_of_reach)
+    yield from answers(__name__, project, attention_scaled_up)

@@ -19,6 +19,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.forms import standardised_wrongly
 from trainwreck.code.rehearsal.questions.scale import large_inputs
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -98,7 +99,7 @@ FLOATS = ("torch.float32", "torch.float", "torch.float16", "torch.bfloat16")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _bytes(project), large_inputs)
+    yield from further(__name__, project, _bytes(project), large_inputs, standardised_wrongly)
 
 
 def _bytes(project: Project) -> Iterator[Evidence]:

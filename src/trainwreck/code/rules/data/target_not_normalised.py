@@ -15,6 +15,7 @@ from trainwreck.code.calls import written
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.forms import scaled_back_wrongly
 from trainwreck.code.rehearsal.questions.scale import large_targets
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -54,7 +55,7 @@ class Other(Dataset):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), large_targets)
+    yield from further(__name__, project, _written(project), large_targets, scaled_back_wrongly)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -18,6 +18,7 @@ from trainwreck.code.facts import text_of, trains
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.forms import straight_through_wrong
 from trainwreck.code.rehearsal.questions.quantising import blocked
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -141,7 +142,7 @@ KEEPS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), blocked)
+    yield from further(__name__, project, _written(project), blocked, straight_through_wrong)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

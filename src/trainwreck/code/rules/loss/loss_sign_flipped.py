@@ -18,6 +18,7 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.forms import clip_turned
 from trainwreck.code.rehearsal.questions.signs import divergence, flipped
 from trainwreck.code.rehearsal.questions.variational import one_sign_wrong
 from trainwreck.code.rule import sighting
@@ -182,6 +183,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from found
     if not found:
         yield from answers(__name__, project, flipped)
+        yield from answers(__name__, project, clip_turned)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
