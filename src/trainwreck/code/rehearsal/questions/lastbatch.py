@@ -90,8 +90,8 @@ def _evaluations(run: Rehearsing) -> Iterator[Event]:
 
 
 def _rounds(run: Rehearsing) -> Iterator[Round]:
-    begun: dict[tuple[object, ...], Event] = {}
-    ended: dict[tuple[object, ...], Event] = {}
+    begun: dict[tuple[int, ...], Event] = {}
+    ended: dict[tuple[int, ...], Event] = {}
     for event in _evaluations(run):
         turn = event.turns[-1]
         place = id(event.place[0]) if event.place is not None else 0
@@ -109,9 +109,10 @@ def _descendants(run: Rehearsing, start: Node) -> set[int]:
     """``id`` of all that was computed from ``start``, not from how large it is."""
     found = {id(start)}
     for node in run.nodes:
-        if node.serial > start.serial and node.op not in SIZES:
-            if any(id(p) in found for item in (*node.inputs, *node.options.values()) for p in parts(item)):
-                found.add(id(node))
+        if node.serial <= start.serial or node.op in SIZES:
+            continue
+        if any(id(p) in found for item in (*node.inputs, *node.options.values()) for p in parts(item)):
+            found.add(id(node))
     return found
 
 

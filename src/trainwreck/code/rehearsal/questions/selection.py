@@ -33,6 +33,9 @@ LOW = pattern(
     r"(^|_)(loss|losses|error|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid|regret|brier|hamming)(_|\d|$)", re.IGNORECASE
 )
 
+WORST = pattern(r"worst|hardest|weakest|lowest|highest|peak", re.IGNORECASE)
+"""Names of what is kept for being the worst."""
+
 
 def direction(value: Value) -> bool | None:
     """True if more is better (a share of hits), False if less is (a loss, an error); None where that is open.
@@ -132,6 +135,8 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
         if otherwise:  # no better than the best: patience runs out; else it is kept
             sides = _kept_sides(texts, holder.orelse)
         if len(sides) != 1 or any(isinstance(n, ast.Not) for n in ast.walk(holder.test)):
+            continue
+        if WORST.search(texts[sides[0]]):
             continue
         best, metric = sides[0], node.inputs[1 - sides[0]]
         better = direction(metric)
