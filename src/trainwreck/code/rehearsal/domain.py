@@ -299,6 +299,8 @@ def is_module(value: Value) -> bool:
         return any(
             base.rpartition(".")[2] in MODULE_BASES or base.startswith("torch.nn.") for base in value.cls.external()
         )
+    if value.kind == "torch.optim.swa_utils.AveragedModel":
+        return True
     return value.kind.startswith("torch.nn.") and value.name[:1].isupper() and value.name != "Parameter"
 
 

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 from trainwreck.code.bounds import origin
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, External, Obj, Place, Value, is_module
+from trainwreck.code.rehearsal.domain import Event, External, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.averaging import updates
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, users
+from trainwreck.code.rehearsal.questions.terms import number_of
 
 CASTS = frozenset(["to", "bfloat16", "float", "double", "half", "type"])
 ADAPTIVE = 2e-4
@@ -17,6 +20,14 @@ ADAPTIVE = 2e-4
 PLAIN = 0.3
 """Rate of SGD over (1 - momentum) with gradients of about 1e-3 (a norm of 1 over a million weights, or 0.2 over fifty
 thousand): the step is then below 3e-4."""
+SLOW = 0.05
+"""Share of the new weights in an average: while the two differ by less than 4 percent, each update is below 2**-9 of
+the average, and bf16 rounds it away."""
+TYPES = {
+    "bfloat16": "bfloat16", "float": "float32", "float32": "float32", "double": "float64", "float64": "float64",
+    "half": "float16", "float16": "float16",
+}  # fmt: skip
+MAKES = frozenset(["zeros_like", "empty_like", "zeros", "full_like", "lerp", "copy"])
 ADAMS = frozenset(["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop"])
 
 
@@ -72,3 +83,116 @@ def _chosen(run: Rehearsing, cast: Event) -> Place:
         if isinstance(argument, ast.Name | ast.Attribute | ast.Subscript) and not written:
             return origin(run.project, argument, scope) or cast.place
     return cast.place
+
+
+# ---------------------------------------------------------------------- averages
+def averages_in_bfloat16(run: Rehearsing) -> Iterator[Answer]:
+    """An average of weights that is kept in bfloat16: what each update adds is below the last digit."""
+    told: set[int] = set()
+    for node in run.nodes:
+        for kept, new, place, old in (*_written_shares(node), *_computed_shares(run, node)):
+            if not 0 < new <= SLOW or abs(kept + new - 1) > 1e-6:
+                continue
+            cast = _stored_as(run, old, place)
+            if cast is None or id(cast[0]) in told:
+                continue
+            told.add(id(cast[0]))
+            text = f"the average is kept in bfloat16: updates with a share of {new:g} are mostly rounded away"
+            yield Answer(cast, text, (place,))
+    yield from _averaged_models(run)
+
+
+def _written_shares(node: Node) -> Iterator[tuple[float, float, Place, Node]]:
+    """Averages that are changed in place."""
+    for kept, new, place in updates(node) if node.writes else ():
+        yield kept, new, place, node
+
+
+def _computed_shares(run: Rehearsing, node: Node) -> Iterator[tuple[float, float, Place, Node]]:
+    """``a * old + b * new`` that is stored under a name or a key again."""
+    if node.op not in ("add", "lerp") or node.grad or not node.turns or node.place is None or len(node.inputs) < 2:
+        return
+    if node.op == "lerp":
+        pairs = [(node.inputs[0], None), (node.inputs[1], number_of(node.inputs[2]) if node.inputs[2:] else None)]
+        pairs[0] = (pairs[0][0], 1 - pairs[1][1] if pairs[1][1] is not None else None)
+    else:
+        pairs = [_factored(item) for item in node.inputs[:2]]
+    for (old, kept), (new, share) in (pairs, pairs[::-1]):
+        if not isinstance(old, Node) or kept is None or share is None or kept < share or not _of_network(new):
+            continue
+        if _type(old)[0] == "bfloat16" and _type(new)[0] == "bfloat16":
+            yield kept, share, node.place, old
+        for user in users(run).get(id(node), ()):
+            if _type(user)[0] == "bfloat16" and user.turns:
+                yield kept, share, node.place, user
+
+
+def _factored(value: Value) -> tuple[Value, float | None]:
+    """A product of a value and a number."""
+    if isinstance(value, Node) and value.op == "mul" and len(value.inputs) > 1:
+        for number, rest in (value.inputs[:2], value.inputs[1::-1]):
+            if (known := number_of(number)) is not None:
+                return rest, known
+    return value, None
+
+
+def _of_network(value: Value) -> bool:
+    node = value
+    for _ in range(8):
+        if not isinstance(node, Node):
+            return False
+        if node.op in ("param", "state"):
+            return True
+        node = node.inputs[0] if node.inputs and node.op in STRUCTURE else None
+    return False
+
+
+def _stored_as(run: Rehearsing, node: Node, update: Place) -> Place | None:
+    """Where the average was made a bfloat16; None where it is of another type."""
+    if node.op != "param":
+        kind, place = _type(node)
+        return place if kind == "bfloat16" else None
+    first = min((w.serial for w in node.writes if w.place is not None and w.place[0] is update[0]), default=0)
+    kind, where = "", None
+    for event in run.tape:
+        if event.serial >= first:
+            break
+        cast = event.name in CASTS and bool(_dtype(event)) and is_module(event.subject)
+        if cast and any(_same(p, node, event) for p in run.parameters(event.subject)[0]):
+            kind, where = _dtype(event), event.place
+    for write in node.writes:
+        assigned = write.place is not None and isinstance(write.place[0], ast.Attribute) and write.serial < first
+        if assigned and write.args and isinstance(write.args[0], Node) and _type(write.args[0])[0]:
+            kind, where = _type(write.args[0])
+    return where if kind == "bfloat16" else None
+
+
+def _same(param: Node, node: Node, event: Event) -> bool:
+    """True for ``node`` itself, and for what it was copied from after ``event``."""
+    return param is node or (event.serial < node.serial and any(i is param for i in node.inputs))
+
+
+def _type(value: Value) -> tuple[str, Place | None]:
+    """The type that a value was last cast to, and where; empty where it keeps that of what it was made from."""
+    node = value
+    for _ in range(8):
+        if not isinstance(node, Node) or not (node.op in STRUCTURE or node.op in MAKES or "inplace" in node.options):
+            break
+        named = [v for v in (*node.inputs[1:], *node.options.values()) if isinstance(v, External)]
+        kind = node.op if node.op in TYPES else next((v.name for v in named if v.name in TYPES), "")
+        if kind:
+            return TYPES[kind], node.place
+        node = node.inputs[0] if node.inputs else None
+    return "", None
+
+
+def _averaged_models(run: Rehearsing) -> Iterator[Answer]:
+    for event in run.tape:
+        averaged = event.subject
+        if event.name in CASTS and isinstance(averaged, Obj) and averaged.name == "AveragedModel":
+            later = [e for e in run.tape if e.subject is averaged and e.serial > event.serial]
+            again = any(e.name in CASTS and _dtype(e) for e in later)
+            moved = next((e for e in later if e.name == "update_parameters" and e.turns), None)
+            if _dtype(event) == "bfloat16" and not again and moved is not None and event.place is not None:
+                text = "the average is kept in bfloat16: what an update adds is mostly rounded away"
+                yield Answer(event.place, text, tuple(p for p in (moved.place,) if p is not None))

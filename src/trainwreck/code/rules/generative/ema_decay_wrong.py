@@ -159,6 +159,8 @@ def _calls_of(project: Project, scope: Scope) -> float:
     if scope.kind != "function":
         return math.inf
     callers = project.callers(scope)
+    if any(isinstance(a, ast.Lambda) for c in callers for a in project.ancestors(c.node, c.scope)):
+        return math.inf  # handed on: whoever has the function may call it at every step
     return sum(rounds(project, c.node, c.scope)[1] for c in callers) if callers else math.inf
 
 

@@ -1,6 +1,7 @@
 """Small updates of pure bf16 weights.
 
-What: the weights are cast to bf16, and a plain optimizer of torch trains all of them with a rate of 1e-5 or less.
+What: the weights are cast to bf16, and a plain optimizer of torch trains all of them with a rate of 1e-5 or less; or
+an average of weights (EMA) is kept in bf16.
 Why it matters: bf16 has 8 bits of mantissa: updates below 1/256 of a weight are rounded away and the weights stand
 still.
 When it is fine: with fp32 weights under autocast, adapters, or stochastic rounding.
@@ -21,7 +22,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.rounding import lost_in_bfloat16
+from trainwreck.code.rehearsal.questions.rounding import averages_in_bfloat16, lost_in_bfloat16
 from trainwreck.code.rule import sighting
 from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
@@ -67,7 +68,9 @@ SMALL = 1e-4
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(answers(__name__, project, lost_in_bfloat16)) if "bfloat16" in source(project) else []
+    found: list[Evidence] = []
+    if "bfloat16" in source(project):
+        found = [*answers(__name__, project, lost_in_bfloat16), *answers(__name__, project, averages_in_bfloat16)]
     yield from found
     files = {e.where.path for e in found}
     yield from (e for e in _written(project) if e.where.path not in files)
