@@ -20,11 +20,11 @@ DETACHES = frozenset(
 )
 HARD = frozenset(
     """argmax argmin round sign floor ceil trunc heaviside eq ne lt le gt ge long int bool byte one_hot topk_indices
-    bernoulli multinomial argsort""".split()
+    bernoulli multinomial argsort sample sample_n""".split()
 )
 """Operations through which no gradient, or a gradient of zero, passes."""
-FLAT = frozenset(["round", "sign", "floor", "ceil", "trunc", "heaviside"])
-"""Those that hang in the graph all the same."""
+FLAT = frozenset(["round", "sign", "floor", "ceil", "trunc", "heaviside", "normal"])
+"""Those that hang in the graph all the same: ``torch.normal(mean, std)`` gives both a gradient of zero."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from trainwreck.code.facts import (
 from trainwreck.code.flow import back
 from trainwreck.code.params import learners, parts
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.cuts import hard
+from trainwreck.code.rehearsal.questions.sampling import without_path
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import losses
@@ -98,7 +99,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
     yield from found
     if not found:
-        yield from answers(__name__, project, hard)
+        yield from further(__name__, project, answers(__name__, project, hard), without_path)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
