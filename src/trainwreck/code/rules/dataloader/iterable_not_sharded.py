@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.calls import Call
 from trainwreck.code.facts import (
     only,
     option,
@@ -20,7 +21,9 @@ from trainwreck.code.facts import (
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS
+from trainwreck.code.sharding import whole_walk
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -83,8 +86,23 @@ def find(project: Project) -> Iterator[Evidence]:
             continue
         method = project.find_method(owner, "__iter__")
         text = " ".join(text_of(project, c) for c in project.bases(owner))
-        if method is None or option(project, call, "worker_init_fn") is not None or SHARDS.search(text):
+        if method is None or _started(project, call):
             continue
-        if not RANDOM.search(text_of(project, method)):
-            said = f"each of the {workers} workers yields every sample: nothing here asks which worker it is"
-            yield sighting(__name__, (method.node, method), said, proof=[call])
+        said = f"each of the {workers} workers yields every sample"
+        if not SHARDS.search(text) and not RANDOM.search(text_of(project, method)):
+            yield sighting(
+                __name__, (method.node, method), f"{said}: nothing here asks which worker it is", proof=[call]
+            )
+        elif (walk := whole_walk(project, method)) is not None:
+            yield sighting(__name__, (walk, method), f"{said}: its number decides about none of them", proof=[call])
+
+
+def _started(project: Project, call: Call) -> bool:
+    """True where the function that starts a worker may give it its part of the data."""
+    start = option(project, call, "worker_init_fn")
+    if start is None or only(project, start) is None:
+        return False
+    made = project.resolve(*start)
+    if not isinstance(made, Scope) or made.kind == "class":
+        return True
+    return ".dataset" in text_of(project, made)
