@@ -21,6 +21,7 @@ from trainwreck.code.phases import ADAPTER, Event, covers, events
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.freezing import new_frozen
+from trainwreck.code.rehearsal.questions.unused import never_called
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -132,7 +133,7 @@ TOGGLED = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), new_frozen)
+    yield from further(__name__, project, _seen(project), new_frozen, never_called)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.scores import chosen_among_samples, counted_by_sample
+from trainwreck.code.rehearsal.questions.unused import stays_zero
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import is_module
 from trainwreck.code.spine import ends
@@ -160,7 +161,7 @@ print(trainer.accuracy())
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), chosen_among_samples, counted_by_sample)
+    yield from further(__name__, project, _written(project), chosen_among_samples, counted_by_sample, stays_zero)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

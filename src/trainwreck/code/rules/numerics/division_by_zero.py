@@ -15,6 +15,8 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.unused import divides_by_zero
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -34,6 +36,10 @@ def standardise(x):
 """
 RISKY = pattern(r"\.std\(|\.var\(|norm\(|\.sum\(|np\.ptp|\.max\(.*\.min\(|\.count|len\(")
 SAFE = pattern(r"eps|1e-\d+|clamp|clip|maximum|max\(1|where|or 1\b|nan_to_num|numel")
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    yield from answers(__name__, project, divides_by_zero)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
