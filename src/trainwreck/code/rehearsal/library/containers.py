@@ -20,7 +20,8 @@ def _append(run: Rehearsing, asked: Asked) -> Value:
     run.event(asked.name, items, asked.args, {}, asked.place)
     if asked.args:
         if len(items.items) < room(asked.args[-1:]):
-            items.items.append(asked.args[-1])
+            front = asked.name == "appendleft" or (asked.name == "insert" and asked.args[0] == 0)
+            items.items.insert(0 if front else len(items.items), asked.args[-1])
         else:
             items.more = True
     if run.maybe or any(t.generic for t in run.turns):
@@ -45,6 +46,14 @@ def _pop(run: Rehearsing, asked: Asked) -> Value:
         return items.items.pop(0 if asked.name == "popleft" or asked.args == [0] else -1)
     items.more = True
     return items.items[-1] if items.items else UNKNOWN
+
+
+@method("list", "reverse")
+def _reverse(run: Rehearsing, asked: Asked) -> Value:
+    run.event("reverse", asked.receiver, (), {}, asked.place)
+    if not run.maybe:
+        asked.receiver.items.reverse()
+    return None
 
 
 @method("list", "clear")

@@ -22,6 +22,7 @@ from trainwreck.code.order import (
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.returns import discounted_past
+from trainwreck.code.rehearsal.questions.turning import unturned
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -73,7 +74,7 @@ def returns_of(rewards, gamma):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), discounted_past)
+    yield from further(__name__, project, _written(project), discounted_past, unturned)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -1,0 +1,151 @@
+"""Returns that are gathered from the last step backwards: are they turned round before they meet the actions?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.policy import surrogates
+from trainwreck.code.rehearsal.questions.returns import BACKWARDS
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
+from trainwreck.code.rehearsal.questions.terms import number_of
+
+ARITHMETIC = STRUCTURE | {"add", "sub", "mul", "div", "neg", "clamp", "either", "nan_to_num", "part", "exp", "batch"}
+ARRAYS = JOINS | {"tensor", "array", "asarray", "as_tensor", "floattensor"}
+FLIPS = frozenset(["flip", "flipud"])
+FACTORS = 6
+MAX_WAYS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A value on the way from an advantage to what it is made of; ``flipped``: it was turned round since."""
+
+    node: Node
+    flipped: bool
+
+
+def unturned(run: Rehearsing) -> Iterator[Answer]:
+    """Returns in the order in which a loop from the last step to the first made them, beside actions in theirs."""
+    for event, found in surrogates(run):
+        if any(_turns(n) for n in ancestors(found.logp, through=_near_policy)):
+            continue
+        for way in _ways(found.advantage):
+            place = None if way.flipped else _gathered(way.node)
+            if place is None:
+                continue
+            text = "the returns stand here from the last step to the first, and the actions from the first to the last"
+            proof = [p for p in (found.place, event.place) if p is not None and p is not place]
+            yield Answer(place, text, tuple(proof))
+            return
+
+
+def _near_policy(node: Node) -> bool:
+    return node.op not in ("param", "sample", "multinomial")
+
+
+def _ways(value: Value) -> Iterator[Way]:
+    queue = [Way(n, False) for n in parts(value)]
+    seen = {(id(w.node), w.flipped) for w in queue}
+    for number in range(MAX_WAYS):
+        if number >= len(queue):
+            return
+        way = queue[number]
+        yield way
+        node = way.node
+        if node.op not in ARITHMETIC and not _turns(node):
+            continue
+        data = node.inputs if node.op not in STRUCTURE else node.inputs[:1]
+        for inner in parts(data):
+            further = Way(inner, way.flipped != _turns(node))
+            if (id(inner), further.flipped) not in seen:
+                seen.add((id(inner), further.flipped))
+                queue.append(further)
+
+
+def _turns(node: Node) -> bool:
+    """True for a value that is another one from the end to the beginning, along its first axis."""
+    if node.op in FLIPS:
+        axes = [a for i in (*node.inputs[1:], *node.options.values()) for a in _numbers(i)]
+        return not axes or 0 in axes
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    first = index[0] if isinstance(index, tuple) and index else index
+    return isinstance(first, Obj) and first.kind == "builtins.slice" and first.args[2:] == (-1,)
+
+
+def _numbers(value: Value) -> list[int]:
+    if isinstance(value, Items):
+        value = tuple(value.items)
+    return [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, int)]
+
+
+def _gathered(node: Node) -> Place | None:
+    """Where returns are put together in the order of a loop that goes backwards; None for anything else."""
+    if node.op in ARRAYS and node.inputs and isinstance(node.inputs[0], Items):
+        held = [next(iter(parts(i)), None) for i in node.inputs[0].items]
+        made = [h for h in held if h is not None]
+        whole = len(made) > 1 and len(made) == len(held) and made[0].serial < made[-1].serial
+        if whole and all(_from_the_end(h) for h in made) and any(_accumulates(h) for h in made):
+            return node.place
+    if node.op in ("cumsum", "logcumsumexp") and node.inputs:
+        first = node.inputs[0]
+        along = [a for i in (*node.inputs[1:], *node.options.values()) for a in _numbers(i)]
+        if along == [0] and isinstance(first, Node) and _turns(first):
+            return node.place
+    stored = node.inputs[1] if node.op == "setitem" and len(node.inputs) > 2 and node.turns else None
+    if isinstance(stored, Node) and _counted(node) and _from_the_end(stored) and _accumulates(stored):
+        return node.place
+    return None
+
+
+def _from_the_end(node: Node) -> bool:
+    loop = node.turns[-1] if node.turns else None
+    if loop is None or not isinstance(loop.node, ast.For):
+        return False
+    if BACKWARDS.search(ast.unparse(loop.node.iter)):
+        return True
+    over = candidates(loop.over)
+    return any(c.kind == "reversed" if isinstance(c, Items) else isinstance(c, Node) and _turns(c) for c in over)
+
+
+def _counted(node: Node) -> bool:
+    """True where the number of the turn itself, counted from zero on, says where a value goes."""
+    loop = node.turns[-1].node
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple) or node.place is None:
+        return False
+    call, first, where = loop.iter, loop.target.elts[0], node.place[0]
+    enumerates = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "enumerate"
+    if not enumerates or not isinstance(first, ast.Name) or not isinstance(where, ast.Subscript):
+        return False
+    inner = ast.unparse(call.args[0]) if isinstance(call, ast.Call) and call.args else ""
+    index = where.slice.elts[0] if isinstance(where.slice, ast.Tuple) and where.slice.elts else where.slice
+    return isinstance(index, ast.Name) and index.id == first.id and bool(BACKWARDS.search(inner))
+
+
+def _accumulates(node: Node) -> bool:
+    """``x + 0.9 * (the same of the turn before)``, whatever else is multiplied."""
+    if node.op != "add" or node.place is None:
+        return False
+    for item in node.inputs[:2]:
+        factors = list(_factors(item))
+        numbers = [n for f in factors if (n := number_of(f)) is not None]
+        if not any(0.5 <= n <= 1 for n in numbers):
+            continue
+        for factor in factors:
+            for before in candidates(factor):
+                if isinstance(before, Node) and before.place is not None and before.place[0] is node.place[0]:
+                    return True
+    return False
+
+
+def _factors(value: Value, depth: int = 0) -> Iterator[Value]:
+    if isinstance(value, Node) and value.op == "mul" and depth < FACTORS:
+        for item in value.inputs[:2]:
+            yield from _factors(item, depth + 1)
+    else:
+        yield value
