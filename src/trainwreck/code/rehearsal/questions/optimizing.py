@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, is_module
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, is_module
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.library.training import all_parameters
 from trainwreck.code.rehearsal.questions import Answer
@@ -22,6 +22,7 @@ from trainwreck.code.rehearsal.questions.gradients import (
     written_by_hand,
 )
 from trainwreck.code.rehearsal.questions.places import chosen, parting
+from trainwreck.code.rehearsal.questions.registering import params_in
 
 RESTORED = frozenset(["load_state_dict", "copy_"])
 """Writes that give a parameter values that were learned elsewhere."""
@@ -97,22 +98,12 @@ def _all_known(run: Rehearsing, event: Event) -> bool:
 
 
 def _in_plain_list(run: Rehearsing, param: Node) -> bool:
-    """True if its module stands in a plain list of another: not registered, which is another fault."""
-    for obj in run.objects:
-        if obj.cls is not None and is_module(obj):
-            for value in obj.attributes.values():
-                items = (
-                    value.items
-                    if isinstance(value, Items)
-                    else value.entries.values()
-                    if isinstance(value, Table)
-                    else ()
-                )
-                if any(param.owner is m for item in items for m in modules_under(item)) or any(
-                    i is param for i in items
-                ):
-                    return True
-    return False
+    """True if its module stands in a plain list or object of another: not registered, which is another fault."""
+    if "plainly held" not in run.memo:
+        modules = [o for o in run.objects if o.cls is not None and is_module(o)]
+        plain = [v for o in modules for v in o.attributes.values() if not is_module(v) and not isinstance(v, Node)]
+        run.memo["plainly held"] = ids(p for value in plain for p in params_in(run, value))
+    return id(param) in run.memo["plainly held"]
 
 
 def _learnable(param: Node, event: Event) -> bool:
@@ -296,7 +287,6 @@ def _conditional(event: Event) -> bool:
 
 def few(event: Event) -> bool:
     """True if the innermost loop around it goes over the parts of one batch: a ``range``, or chunks."""
-    from trainwreck.code.rehearsal.domain import Items
 
     over = event.turns[-1].over
     if isinstance(over, Items):

@@ -118,7 +118,11 @@ def chosen(run: Rehearsing, optimizer: Obj) -> Place:
     ]
     if len(chosen_in) == 1:
         return chosen_in[0]
-    return next((i.place for i in lists if i.place is not None and i.items), optimizer.place)
+    place = next((i.place for i in lists if i.place is not None and i.items), optimizer.place)
+    written = place[0]
+    if isinstance(written, ast.List) and written.elts and written.elts[-1].lineno > written.lineno:
+        return written.elts[-1], place[1]  # over several lines: what is missing would follow the last
+    return place
 
 
 def _last_test(run: Rehearsing, added: list[Event]) -> Place | None:

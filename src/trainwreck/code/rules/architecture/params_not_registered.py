@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.registering import in_plain_containers
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
@@ -63,6 +65,10 @@ PLAIN = pattern(r"^(list|dict)$")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), in_plain_containers)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for owner in modules(project):
         text = written(owner.node)
         for name, bindings in owner.attributes.items():
