@@ -23,6 +23,8 @@ DISTORTS = pattern(
     r"time_?warp|random_|rand_|scale_?aug|color"
 )
 """Words by which programs call random distortions of inputs."""
+FLAG = pattern(r"^(self\.)?(is_)?(train|training|augment|aug|augmentation|do_augment)(_mode)?$")
+"""A test that tells training from evaluation, as a flag of a data set."""
 KEEPS = pattern(r"save|state_dict|deepcopy|checkpoint|best_(model|net|state|weights|params)|patience|stop|wait|bad")
 
 
@@ -230,10 +232,19 @@ def _of_the_method(run: Rehearsing, node: Node, event: Event) -> bool:
 
 
 def _called_so(run: Rehearsing, node: Node) -> bool:
-    """True where the distortion is called one: in its statement, or by the name of the function that it stands in."""
+    """True where the distortion is called one: in its statement, by the name of the function that it stands in, or
+    where a flag of that name decides about it (``if self.train:``)."""
     assert node.place is not None
     names = [node.place[1].name, written(run.project.statement(*node.place))[:200]]
-    return bool(DISTORTS.search(" ".join(names).lower()))
+    if DISTORTS.search(" ".join(names).lower()):
+        return True
+    at: ast.AST | None = node.place[0]
+    while at is not None:
+        above = run.project.parent(at, node.place[1])
+        if isinstance(above, ast.If) and at in above.body and FLAG.search(written(above.test)):
+            return True
+        at = above
+    return False
 
 
 def _asked_for(path: Path, node: Node) -> Place | None:

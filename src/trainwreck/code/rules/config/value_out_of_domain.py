@@ -1,20 +1,23 @@
 """A value of a setting that cannot be meant.
 
 What: a negative learning rate, a warm-up ratio above 1, a beta or a dropout of 1 and more, a batch size below 1, a
-memory share of SGLang of 1 and more.
+memory share of SGLang of 1 and more; the same in the constructors of torch, and a step schedule whose rate grows.
 Why it matters: the library refuses it, or the formula makes no sense with it; a ratio above 1 was meant as steps.
 When it is fine: never, for the names in the table.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any
 
 from trainwreck.catalogue.tables import settings_table
 from trainwreck.code.project import Project
+from trainwreck.code.rule import sighting
 from trainwreck.code.settings.bags import bags
 from trainwreck.code.settings.told import told
+from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -35,6 +38,13 @@ python -m sglang.launch_server --model-path x --mem-fraction-static 1.2  # expec
 from transformers import TrainingArguments
 args = TrainingArguments("out", warmup_ratio=500, learning_rate=1e-4)  # expect
 """,
+    """
+from torch import nn, optim
+drop = nn.Dropout(10)  # expect
+rnn = nn.LSTM(8, 8, num_layers=2, dropout=1.5)  # expect
+opt = optim.AdamW(drop.parameters(), lr=1e-3, betas=(0.9, 99.9))  # expect
+plan = optim.lr_scheduler.StepLR(opt, 10, gamma=1.5)  # expect
+""",
 )
 GOOD = """
 #--- sft.yaml
@@ -51,10 +61,36 @@ learning_rate: -3
 #--- train.py
 from transformers import TrainingArguments
 args = TrainingArguments("out", warmup_ratio=0.1, learning_rate=rate)
+#--- plain.py
+from torch import nn, optim
+from mine import Dropout
+drop, other = nn.Dropout(0.5), Dropout(10)
+opt = optim.AdamW(drop.parameters(), lr=1e-3, betas=(0.9, 0.999))
+plan = optim.lr_scheduler.StepLR(opt, 10, gamma=0.5)
+search = optim.lr_scheduler.ExponentialLR(opt, gamma=1.1)
 """
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _settings(project)
+    yield from _constructors(project)
+
+
+def _constructors(project: Project) -> Iterator[Evidence]:
+    """Arguments of torch's own classes that are written out, or can be worked out."""
+    table = settings_table("ranges")["torch"]
+    for call in project.calls(*table):
+        if not project.called(call).startswith("torch."):
+            continue
+        for name, limits in table[call.name].items():
+            given = call.argument(name, limits.get("at"))
+            for part in given.elts if isinstance(given, ast.Tuple | ast.List) else [given]:
+                known = number(project, part, call.scope)
+                if part is not None and known is not None and (wrong := _wrong(known, limits)):
+                    yield sighting(__name__, call, f"{name} of {call.name} is {known:g}, but {wrong}")
+
+
+def _settings(project: Project) -> Iterator[Evidence]:
     domain = settings_table("ranges")["domain"]
     for bag in bags(project):
         if bag.reader not in ("trainer", "llamafactory", "axolotl", "vllm", "sglang"):
