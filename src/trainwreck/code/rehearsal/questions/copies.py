@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, Step
@@ -26,13 +27,65 @@ def before_the_split(run: Rehearsing) -> Iterator[Answer]:
         for train in both.train:
             if held.root is not train.root or keys(held) == keys(train) or not _parted(train, held):
                 continue
-            copied = _copied(held, train)
+            copied = _copied(held, train) or _of_a_list(held, train)
             if copied is None or id(copied[0]) in told:
                 continue
             told.add(id(copied[0]))
             split = next((s.place for s in reversed(held.fixed) if s.place is not None), None)
             text = "rows are copied here before they are split, so that copies of a row are on both sides"
             yield Answer(copied, text, tuple(p for p in (split, event.place) if p is not None))
+
+
+def in_a_list(run: Rehearsing) -> Iterator[Answer]:
+    """A list of samples with changed copies of some among them, of which both sides are made at random."""
+    both = sides(run)
+    taught = {id(o): o for path in both.train for o in _loaders(path)}
+    judged = {id(o): (o, event) for event, path in both.held for o in _loaders(path)}
+    for key, (loader, event) in judged.items():
+        for other in taught.values():
+            if key in taught:
+                continue
+            mine, theirs = _listed(loader), _listed(other)
+            shared = [n for n in mine if any(n is t for t in theirs)]
+            varied = _varied(shared) if len(shared) > 1 and _at_random(run, loader) else None
+            if varied is not None:
+                place = asked(varied)
+                if place is not None:
+                    text = "rows are copied here before they are split, so that copies of a row are on both sides"
+                    yield Answer(place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+def _loaders(path: Path) -> Iterator[Obj]:
+    for node in path.nodes:
+        if node.op == "batch" and isinstance(node.owner, Obj):
+            yield node.owner
+
+
+def _listed(loader: Obj) -> list[Node]:
+    """The samples of a loader whose data set is a list; of pairs the first part."""
+    items = _list_of(loader)
+    firsts = [next(parts(value), None) for value in items.items] if items is not None else []
+    return [n for n in firsts if n is not None]
+
+
+def _list_of(loader: Obj) -> Items | None:
+    given = loader.get("dataset", 0)
+    for _ in range(4):
+        if isinstance(given, Obj) and given.name == "Subset":
+            given = given.get("dataset", 0)
+    return given if isinstance(given, Items) else None
+
+
+def _at_random(run: Rehearsing, loader: Obj) -> bool:
+    """True for a part by ``random_split``, or where the program shuffles a list before any loader is made."""
+    given = loader.get("dataset", 0)
+    if isinstance(given, Obj) and given.name == "Subset":
+        index = given.get("indices", 1)
+        return isinstance(index, Node) and any(n.op in RANDOM or n.op == "split" for n in near(index, 20))
+    items = _listed(loader)
+    drawn = [n for n in run.nodes if n.op in ("shuffle", "sample", "permutation") and n.serial < loader.serial]
+    return any(any(p is i for p in parts(tuple(n.inputs)) for i in items) for n in drawn)
 
 
 def _parted(train: Path, held: Path) -> bool:
@@ -52,6 +105,8 @@ def _copied(held: Path, train: Path) -> Place | None:
     for node in held.nodes:
         if id(node) not in other:
             return None
+        if node.op == "getitem" and len(node.inputs) > 1 and _drawn_again(node.inputs[1]):
+            return asked(node)
         if first is not None and node.place is first:
             return None
         if node.op in REPEATS and node.inputs and _many(node):
@@ -62,6 +117,60 @@ def _copied(held: Path, train: Path) -> Place | None:
             if len(pieces) > 1 and any(id(pieces[0]) in source for source in sources[1:]):
                 return asked(node)
     return None
+
+
+def _drawn_again(index: Value) -> bool:
+    """True for an index that names all rows and, behind them, some of them once more."""
+    if not isinstance(index, Node) or index.op not in JOINS or not index.inputs:
+        return False
+    pieces = list(parts(index.inputs[0]))
+    return len(pieces) > 1 and any(_with_repeats(piece) for piece in pieces)
+
+
+def _with_repeats(index: Node, depth: int = 0) -> bool:
+    """True for a draw with replacement, or each of some numbers several times."""
+    if index.op == "choice":
+        return index.get("replace", 2, True) is not False
+    if index.op in ("integers", "randint", "choices") or index.op in REPEATS:
+        return True
+    inner = index.inputs[1] if index.op == "getitem" and len(index.inputs) > 1 else None
+    return isinstance(inner, Node) and depth < 4 and _with_repeats(inner, depth + 1)
+
+
+def _of_a_list(held: Path, train: Path) -> Place | None:
+    """Both take elements of one list, and some of its elements were made from others of them."""
+    for mine in _taken(held):
+        for theirs in _taken(train):
+            shared = [n for n in mine if any(n is other for other in theirs)]
+            varied = _varied(shared) if len(shared) > 1 else None
+            if varied is not None:
+                return asked(varied)
+    return None
+
+
+def _taken(path: Path) -> Iterator[list[Node]]:
+    """The elements of the lists that a way takes some element of; of pairs the first part."""
+    for node in path.nodes:
+        if node.op == "either" and node.place is not None and isinstance(node.place[0], ast.Subscript):
+            firsts = (next(parts(value), None) for value in candidates(node))
+            yield [n for n in firsts if n is not None]
+
+
+def _varied(elements: list[Node]) -> Node | None:
+    """The one that was made from another of them.
+
+    Not meant: what goes on from turn to turn of the loop that makes it (a walk)."""
+    for made in elements:
+        behind = {id(n) for n in near(made, 60)}
+        for other in elements:
+            if other is not made and id(other) in behind and not _goes_on(other, made):
+                return made
+    return None
+
+
+def _goes_on(one: Node, other: Node) -> bool:
+    theirs = {id(t.node): t for t in other.turns}
+    return any(id(t.node) in theirs and theirs[id(t.node)] is not t for t in one.turns)
 
 
 def _many(node: Node) -> bool:

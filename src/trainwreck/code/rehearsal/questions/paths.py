@@ -166,6 +166,8 @@ def moving(value: Value) -> bool:
         return False
     if value.op in ("counter", "argument", "key"):
         return True
+    if value.op == "len":
+        return bool(value.turns)
     if value.op == "index":
         return not value.inputs
     if value.turns and value.op not in ("split",):
