@@ -32,7 +32,7 @@ def _grad(run: Rehearsing, asked: Asked) -> Value:
     event = run.event("grad", loss, asked.args, asked.options, asked.place, full=asked.full)
     event.state["reached"] = reached(loss)
     items, more = run.elements(wanted, asked.place, asked.frame) if not isinstance(wanted, Node) else ([wanted], False)
-    kept = asked.options.get("create_graph") is True
+    kept = run.truth(asked.get("create_graph", 4, False)) is not False  # unknown: a gradient may pass
     made = [run.node("grad", (loss, item), asked.place, grad=kept) for item in items]
     return Items(list(made), True) if more else tuple(made)
 

@@ -20,6 +20,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.branches import looks_only
 from trainwreck.code.rehearsal.questions.cuts import detached
+from trainwreck.code.rehearsal.questions.summands import without_gradient
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.spine import RESHAPES
 from trainwreck.code.surface import Surface
@@ -94,7 +95,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
     yield from found
     if not found:
-        yield from further(__name__, project, answers(__name__, project, detached), looks_only)
+        yield from further(__name__, project, answers(__name__, project, detached), looks_only, without_gradient)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -1,0 +1,104 @@
+"""Summands of a loss that add a number and no gradient, although parameters that are trained stand behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.cuts import DETACHES
+from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, unknown
+from trainwreck.code.rehearsal.questions.terms import number_of
+
+MAX_LEAVES = 40
+KEEPS = STRUCTURE - DETACHES
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A summand without a gradient, and the operation that took it away."""
+
+    term: Node
+    cut: Node
+
+
+def idle(run: Rehearsing) -> Iterator[tuple[Node, Idle]]:
+    """The summands of each loss that hang in no graph, beside others that do."""
+    trained = ids(p for e in steps(run) for p in held(e) if p.trainable is not False)
+    for event in backwards(run):
+        for loss in candidates(event.subject):
+            leaves = list(_leaves(loss))
+            live = [n for n in leaves if n.grad]
+            if not live or not event.turns:
+                continue
+            shown = {id(inner) for n in live for inner in _behind_cuts(n)}
+            for leaf in leaves:
+                if leaf.grad or any(id(n) in shown for n in _behind_cuts(leaf)):
+                    continue  # ``x - x.detach()`` counts as a number on purpose
+                cut = _cut(leaf, trained)
+                if cut is not None:
+                    yield loss, Idle(leaf, cut)
+
+
+def without_gradient(run: Rehearsing) -> Iterator[Answer]:
+    """A summand whose gradient ends at a ``detach``, an ``item``, or at ``autograd.grad`` without its own graph."""
+    for loss, found in idle(run):
+        if found.cut.place is not None:
+            why = "create_graph is not set here" if found.cut.op == "grad" else "the gradient ends here"
+            text = f"{why}: one summand of the loss adds a number and trains nothing"
+            yield Answer(found.cut.place, text, tuple(n.place for n in (found.term, loss) if n.place is not None))
+
+
+def _leaves(loss: Value, depth: int = 0) -> Iterator[Node]:
+    """What is added up, each with its average: sums within averages are not taken apart."""
+    if not isinstance(loss, Node) or depth > 30:
+        return
+    inputs = loss.inputs
+    if loss.op in ("add", "sub") and len(inputs) >= 2 and loss.grad:
+        for item in inputs[:2]:
+            yield from _leaves(item, depth + 1)
+    elif loss.op in ("mul", "div") and len(inputs) >= 2 and any(number_of(i) is not None for i in inputs[:2]):
+        for item in inputs[:2]:
+            yield from _leaves(item, depth + 1) if number_of(item) is None else ()
+    elif loss.op in ("neg", *KEEPS) and inputs and isinstance(inputs[0], Node):
+        yield from _leaves(inputs[0], depth + 1)
+    elif loss.op in ("sum", "stack", "mean") and inputs and isinstance(inputs[0], Items | tuple):
+        for item in list(inputs[0] if isinstance(inputs[0], tuple) else inputs[0].items)[:MAX_LEAVES]:
+            yield from _leaves(item, depth + 1)
+    elif loss.op in ("sum", "mean") and inputs and isinstance(inputs[0], Node) and inputs[0].op == "stack":
+        yield from _leaves(inputs[0], depth + 1)
+    else:
+        yield loss
+
+
+def _behind_cuts(leaf: Node) -> list[Node]:
+    """The summand itself as it was before it was cut off, averages left aside."""
+    found = [leaf]
+    while found[-1].inputs and isinstance(found[-1].inputs[0], Node):
+        node = found[-1]
+        if node.op not in DETACHES and node.op not in STRUCTURE and node.op not in ("mean", "sum", "neg"):
+            break
+        found.append(node.inputs[0])
+    return found
+
+
+def _cut(leaf: Node, trained: set[int]) -> Node | None:
+    """The operation behind ``leaf`` that took the gradient of trained parameters away; None where that is not sure."""
+    queue, seen = [leaf], {id(leaf)}
+    while queue:
+        node = queue.pop(0)
+        if (unknown(node) and node.op not in DETACHES) or node.op in ("either", "step"):
+            return None
+        for item in node.inputs:
+            for inner in parts(item):
+                live = inner.grad and inner.op != "param"
+                if live and any(id(p) in trained for p in ancestors(inner) if p.op == "param"):
+                    return node if node.op in DETACHES or node.op == "grad" else None
+                if id(inner) not in seen and not inner.grad:
+                    seen.add(id(inner))
+                    queue.append(inner)
+    return None
