@@ -180,9 +180,27 @@ def _same_inputs(run: Rehearsing, a: Node, b: Node) -> Place | None:
                 return None
             where = _first_inplace(two) or two.place
         elif where is None:
-            where = next((p for p, v in reversed(run.memo.get("aliases", ())) if v is two and one is two), None)
-            where = where or _made(one, two, b)
+            first, second = _sample(one), _sample(two)
+            where = next((p for p, v in reversed(run.memo.get("aliases", ())) if v is second and first is second), None)
+            where = where or (_made(one, two, b) if second is two else second.stack[-1] if first is second else None)
+            where = where or _copied(first, second).place
     return where
+
+
+def _sample(node: Node) -> Node:
+    """What a data set gives out for one place of a batch."""
+    inner = list(parts(node.inputs)) if node.op == "batch" else []
+    return inner[0] if len(inner) == 1 and inner[0].stack else node
+
+
+def _copied(first: Node, second: Node) -> Node:
+    """Where the second view leaves what both are copies of: its first copy."""
+    behind_first = {id(n) for n in ancestors(first)}
+    while second.op in _ALIKE and second.inputs and isinstance(second.inputs[0], Node):
+        if id(second.inputs[0]) in behind_first:
+            break
+        second = second.inputs[0]
+    return second
 
 
 def _age(node: Node) -> int:
@@ -285,16 +303,24 @@ def canon(value: Value, depth: int = 0, memo: dict[int, object] | None = None) -
         return value if isinstance(value, int | float | str | bool | None) else _slice(value)
     if id(value) in memo:
         return memo[id(value)]
+    if value.op in _ALIKE and len(value.inputs) == 1 and isinstance(value.inputs[0], Node):
+        return canon(value.inputs[0], depth + 1, memo)
     plain = value.op not in RANDOM and value.op in _FIXED and depth < 40
     made: object = id(value)
     if plain and value.inputs:
         options = tuple(sorted((k, str(v)) for k, v in value.options.items() if not isinstance(v, Node | Table)))
         inner = tuple(canon(i, depth + 1, memo) for i in value.inputs)
         made = (value.op, options, inner)
+    elif value.op == "batch" and value.owner is not None and len(value.inputs) == 1:
+        drawn = (id(value.owner), *(id(t) for t in value.turns), *(id(p[0]) for p in value.stack))
+        where = id(value.place[0]) if value.place is not None else 0
+        made = ("batch", where, drawn, canon(value.inputs[0], depth + 1, memo))
     memo[id(value)] = made
     return made
 
 
+_ALIKE = frozenset(["clone", "copy", "deepcopy", "contiguous", "from_numpy", "numpy", "as_tensor", "detach"])
+"""What gives the same numbers in another place."""
 _FIXED = (
     STRUCTURE
     | JOINS
