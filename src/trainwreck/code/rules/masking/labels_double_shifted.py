@@ -99,8 +99,15 @@ def _written(project: Project) -> Iterator[Evidence]:
         nested = [(s, e) for e in starts for s in e.chain()[1:] if s in starts and s.node is not e.node]
         if nested and cut and not inputs:
             again, before = nested[0]
+            if _in_the_model(project, again.scope) and not _in_the_model(project, before.scope):
+                again, before = before, again  # a network that takes labels shifts them for all its callers
             place = (project.statement(again.node, again.scope), again.scope)
             yield sighting(__name__, place, "these labels were shifted before: this is one token more", proof=[before])
+
+
+def _in_the_model(project: Project, scope: Scope) -> bool:
+    """True for a method of a network that is given ``labels``, by which transformers' models mean unshifted ones."""
+    return scope.owner is not None and "labels" in scope.params and project.is_a(scope.owner, "Module")
 
 
 def _slices(project: Project, node: ast.expr, scope: Scope, wanted: object) -> list[Step]:
