@@ -17,7 +17,7 @@ from trainwreck.code.order import constructors
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.evaluation import distorted
+from trainwreck.code.rehearsal.questions.distorting import distorted
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import FunctionNode
 from trainwreck.code.seek import assigned_name, dataset_classes

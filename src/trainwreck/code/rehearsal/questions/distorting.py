@@ -1,0 +1,144 @@
+"""Inputs that are randomly distorted in evaluation as in training."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.calls import written
+from trainwreck.code.pattern import pattern
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.graph import near, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.evaluation import inputs_of
+from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, paths
+from trainwreck.code.rehearsal.questions.roles import trained as learned
+
+DISTORTS = pattern(
+    r"augm|jitter|flip|crop|distort|perturb|noise|noisy|roll|shift|rotat|cutout|erase|mixup|cutmix|specaug|corrupt|"
+    r"time_?warp|random_|rand_|scale_?aug|color"
+)
+"""Words by which programs call random distortions of inputs."""
+COMPARES = pattern(r"^sub$|loss|cross_entropy")
+FLAG = pattern(r"^(self\.)?(is_)?(train|training|augment|aug|augmentation|do_augment)(_mode)?$")
+"""A test that tells training from evaluation, as a flag of a data set."""
+
+
+def distorted(run: Rehearsing) -> Iterator[Answer]:
+    """Inputs that are randomly distorted in training, by code that the evaluation runs too."""
+    train, held = inputs_of(run)
+    begun = min((e.serial for e in run.tape if e.name in ("iterate", "forward")), default=0)
+    known: dict[tuple[int, int], bool] = {}
+    trained = {
+        id(node.place[0]) for _, path in train for node in _random_steps(path, begun, known) if node.place is not None
+    }
+    told: set[int] = set()
+    seen: set[tuple[int, int]] = set()
+    undone = _denoised(run, train, begun, known)
+    for event, path in held:
+        for node in _random_steps(path, begun, known):
+            if (id(node), id(event)) in seen:
+                continue
+            seen.add((id(node), id(event)))
+            if node.place is None or id(node.place[0]) not in trained or not _called_so(run, node):
+                continue
+            if _drawn_again(run, path, node) or id(node.place[0]) in undone:
+                continue
+            if _of_the_method(run, node, event):
+                continue
+            place = _asked_for(path, node)
+            if place is None or id(place[0]) in told:
+                continue
+            told.add(id(place[0]))
+            text = "the evaluation gets inputs that are randomly distorted, as in training"
+            yield Answer(place, text, tuple(p for p in (node.place, event.place) if p is not None))
+
+
+def _denoised(
+    run: Rehearsing, train: list[tuple[Event, Path]], begun: int, known: dict[tuple[int, int], bool]
+) -> set[int]:
+    """Distortions whose undistorted input a training loss compares with: the network learns to undo them."""
+    clean: set[int] = set()
+    for node in learned(run):
+        sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
+        if len(sides) == 2 and sides[0].grad != sides[1].grad and COMPARES.search(node.op):
+            clean |= {id(n) for p in paths(next(s for s in sides if not s.grad)) for n in p.nodes}
+    return {
+        id(node.place[0])
+        for _, path in train
+        for node in _random_steps(path, begun, known)
+        if node.place is not None and id(path.nodes[path.nodes.index(node) - 1]) in clean
+    }
+
+
+def _drawn_again(run: Rehearsing, path: Path, node: Node) -> bool:
+    """True where the same input is distorted several times in one evaluation: copies whose answers are averaged."""
+    base = path.nodes[path.nodes.index(node) - 1]
+    taught = {id(t.node) for e in run.tape if e.name == "backward" for t in e.turns}
+    mine = [t for t in node.turns if id(t.node) in taught]
+    for other in run.nodes:
+        if other is node or other.place is None or node.place is None or other.place[0] is not node.place[0]:
+            continue
+        if any(i is base for i in other.inputs):
+            turns = [t for t in other.turns if id(t.node) in taught]
+            if [(id(t.node), t.index) for t in turns] == [(id(t.node), t.index) for t in mine]:
+                return True
+    return False
+
+
+def _random_steps(path: Path, begun: int, known: dict[tuple[int, int], bool]) -> list[Node]:
+    """Operations on the way with a random operand, or that a random test decided about. The array itself was there
+    before the first batch (``begun``), what distorts it comes after. ``known``: what was found out on other ways."""
+    found: list[Node] = []
+    if path.root.serial > begun:
+        return found
+    for node, before in zip(path.nodes[1:], path.nodes, strict=False):
+        if node.serial >= begun:
+            key = (id(node), id(before))
+            if key not in known:
+                known[key] = _random_operand(node, before)
+            if known[key]:
+                found.append(node)
+    return found
+
+
+def _random_operand(node: Node, before: Node) -> bool:
+    rest: list[Value] = [i for i in node.inputs if i is not before]
+    if node.op == "getitem" and rest and not isinstance(rest[0], tuple):
+        return False
+    if node.op == "either" and "?test" in node.attributes:
+        rest = [node.attributes["?test"]]
+    return any(n.op in RANDOM for i in rest for o in parts(i) for n in near(o, 40))
+
+
+def _of_the_method(run: Rehearsing, node: Node, event: Event) -> bool:
+    """True where a module that holds the network adds the noise itself, to train it and to sample from it."""
+    owner = node.place[1].owner if node.place is not None else None
+    around = [o for o in run.objects if o.cls is not None and o.cls.scope is owner and o is not event.subject]
+    return any(any(m is event.subject for _, m in run.submodules(o, deep=True)) for o in around)
+
+
+def _called_so(run: Rehearsing, node: Node) -> bool:
+    """True where the distortion is called one: in its statement, by the name of the function that it stands in, or
+    where a flag of that name decides about it (``if self.train:``)."""
+    assert node.place is not None
+    names = [node.place[1].name, written(run.project.statement(*node.place))[:200]]
+    if DISTORTS.search(" ".join(names).lower()):
+        return True
+    at: ast.AST | None = node.place[0]
+    while at is not None:
+        above = run.project.parent(at, node.place[1])
+        if isinstance(above, ast.If) and at in above.body and FLAG.search(written(above.test)):
+            return True
+        at = above
+    return False
+
+
+def _asked_for(path: Path, node: Node) -> Place | None:
+    """Where the evaluation asked for it: the data set that was made for it, else the call, else the place itself."""
+    loader = next((n.owner for n in reversed(path.nodes) if n.op == "batch" and n.owner is not None), None)
+    dataset = loader.get("dataset", 0) if loader is not None else None
+    if isinstance(dataset, Obj) and dataset.place is not None and dataset.cls is not None:
+        return dataset.place
+    return node.stack[-1] if node.stack else node.place
