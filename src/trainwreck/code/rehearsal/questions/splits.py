@@ -17,6 +17,8 @@ from trainwreck.code.rehearsal.questions.paths import (
     trained,
 )
 
+SLICE = 4
+"""Parts of the key of a slice: its name, start, end and step."""
 FITS = frozenset(["fit", "fit_transform"])
 
 
@@ -162,12 +164,14 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             if step.place is None or id(step.place[0]) in told:
                 continue
             names = _names(run, step.place)
-            if not HELD.search(names):
+            if not any(HELD.search(name) for name in names.split()):
                 continue
             told.add(id(step.place[0]))
-            other = [s.place for s in train.fixed[-1:] if s.place is not None]
+            place, other = step.place, train.fixed[-1].place if train.fixed else None
+            if not inside and other is not None and _after(other, place):
+                place, other = other, place  # the part that is cut second should have left out the first
             text = "these rows are held out for the evaluation, and the training uses them too"
-            yield Answer(step.place, text, tuple(p for p in (*other, event.place) if p is not None))
+            yield Answer(place, text, tuple(p for p in (other, event.place) if p is not None))
 
 
 def _same_rows(train: Path, held: Path) -> bool:
@@ -180,6 +184,8 @@ def _overlap(train: Path, held: Path) -> bool:
     one, other = train.fixed, held.fixed
     if train.root is not held.root or len(one) != len(other) or not one or keys(train)[:-1] != keys(held)[:-1]:
         return False
+    if _both_from_one_end(one[-1].key, other[-1].key):
+        return True
     a, b = _bounds(one[-1].key), _bounds(other[-1].key)
     if a is None or b is None or a == b:
         return False
@@ -188,6 +194,23 @@ def _overlap(train: Path, held: Path) -> bool:
         return False
     ends = [end for end in (end_a, end_b) if end is not None]
     return not ends or max(start_a or 0, start_b or 0) < min(ends)
+
+
+def _both_from_one_end(one: object, other: object) -> bool:
+    """True for two slices that begin at the start, or run to the end, of different lengths that may be unknown."""
+    if not (isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other) == SLICE):
+        return False
+    if one[0] != "slice" or other[0] != "slice" or one == other or {one[3], other[3]} - {None, 1}:
+        return False
+    starts, ends = (one[1], other[1]), (one[2], other[2])
+    if starts == (None, None):
+        return None not in ends
+    return ends == (None, None) and None not in starts
+
+
+def _after(one: Place, other: Place) -> bool:
+    """True where one statement stands below another in the same function."""
+    return one[1] is other[1] and getattr(one[0], "lineno", 0) > getattr(other[0], "lineno", 0)
 
 
 def _bounds(key: object) -> tuple[int | None, int | None] | None:

@@ -1,0 +1,141 @@
+"""Are the data of the evaluation drawn again from the seed of the training data?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.facts import HELD, TRAIN
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import Path
+from trainwreck.code.rehearsal.questions.splits import sides
+from trainwreck.code.rehearsal.questions.streams import DRAWS, SEEDED
+
+Stream = tuple[object, ...]
+
+
+def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
+    """Rows of the evaluation that are the same numbers as rows of the training: one seed, one place in its sequence.
+
+    Only arrays of rows count: a matrix that both are computed with is shared on purpose."""
+    both = sides(run)
+    taught: dict[Stream, Path] = {}
+    for path in both.train:
+        stream = _stream(run, path)
+        if stream is not None:
+            taught.setdefault(stream, path)
+    told: set[int] = set()
+    for event, path in both.held:
+        stream = _stream(run, path) if taught else None
+        other = taught.get(stream) if stream is not None else None
+        if other is None or other.root is path.root:
+            continue
+        shared = {id(at[0]) for at in (*other.root.stack, other.root.place) if at is not None}
+        around = (*path.root.stack, path.root.place)
+        place = next((at for at in around if at is not None and id(at[0]) not in shared), None)
+        if place is None or id(place[0]) in told or not _held(run, place, event):
+            continue
+        told.add(id(place[0]))
+        made = next((at for at in (*other.root.stack, other.root.place) if at is not None and at not in around), None)
+        text = "these rows are drawn with the seed of the training data: they are rows that the training has seen"
+        yield Answer(place, text, tuple(p for p in (made, event.place) if p is not None))
+
+
+def _held(run: Rehearsing, place: Place, event: Event) -> bool:
+    """True where the program calls the data, or what is done with them, a test; and not training data."""
+    statement = run.project.statement(*place)
+    names = [_word(n) for t in _targets(statement, place[0]) for n in ast.walk(t)]
+    calls = [at[0].func for at in event.stack if isinstance(at[0], ast.Call)]
+    done = [_word(f) for f in calls]
+    if event.place is not None:
+        done.append(event.place[1].name)
+    return any(HELD.search(w) for w in (*names, *done)) and not any(TRAIN.search(w) for w in names)
+
+
+def _targets(statement: ast.AST | None, made: ast.AST) -> list[ast.expr]:
+    """What ``made`` is assigned to, in ``a, b = x, made`` the second."""
+    if isinstance(statement, ast.AnnAssign | ast.AugAssign):
+        return [statement.target]
+    if not isinstance(statement, ast.Assign):
+        return []
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return [t for t, v in zip(target.elts, value.elts, strict=True) if any(n is made for n in ast.walk(v))]
+    return statement.targets
+
+
+def _word(node: ast.AST) -> str:
+    return getattr(node, "id", "") or getattr(node, "attr", "")
+
+
+def _stream(run: Rehearsing, path: Path) -> Stream | None:
+    """The seed of the array at the root, what was drawn from it before, and the size of one row; None where the array
+    is none of rows, or any of that isn't known."""
+    root = path.root
+    if root.op not in DRAWS or path.fixed or root.shape.open or not root.shape.dims or not _of_rows(path):
+        return None
+    begun = _begun(run, root)
+    if begun is None:
+        return None
+    at, maker, seed = begun
+    package = root.full.partition(".")[0]
+    before = []
+    for node in run.nodes:
+        if node.serial >= root.serial:
+            break
+        if node.serial > at and node.op in DRAWS and _maker(node) is maker:
+            if maker is None and node.full.partition(".")[0] != package:
+                continue
+            before.append((node.op, node.shape.dims, node.shape.open))
+    if any(None in dims or spread for _, dims, spread in before):
+        return None
+    if maker is None and any(is_module(o) and at < o.serial < root.serial for o in run.objects):
+        return None  # layers draw their weights from the same generator
+    return (seed, package if maker is None else "", tuple(before), root.op, root.shape.dims[1:])
+
+
+def _maker(draw: Node) -> Value:
+    """The generator that draws; None for that of the whole process."""
+    given = draw.options.get("generator")
+    if given is not None:
+        return given
+    return next((i for i in draw.inputs if getattr(i, "op", getattr(i, "name", "")) in SEEDED), None)
+
+
+def _begun(run: Rehearsing, draw: Node) -> tuple[int, Value, Stream] | None:
+    """When the generator of a draw was seeded, the generator, and the seed if it is written out."""
+    maker = _maker(draw)
+    if isinstance(maker, Node):
+        given = tuple(i for i in maker.inputs if not isinstance(i, Obj))
+        return (maker.serial, maker, given) if _written(given) else None
+    told = [e for e in run.tape if e.serial < draw.serial and e.name in SEEDED and e.subject is maker]
+    if maker is None:
+        package = draw.full.partition(".")[0]
+        told = [e for e in told if package and e.full.partition(".")[0] == package]
+    elif isinstance(maker, Obj) and maker.name in SEEDED and not told:
+        return (maker.serial, maker, maker.args) if _written(maker.args) else None
+    return (told[-1].serial, maker, told[-1].args) if told and _written(told[-1].args) else None
+
+
+def _written(seed: tuple[Value, ...]) -> bool:
+    return bool(seed) and all(isinstance(s, int) for s in seed)
+
+
+def _of_rows(path: Path) -> bool:
+    """True where the samples are taken one by one along the first axis of the array, or all of them as they are."""
+    count = path.root.shape.dims[0]
+    if not isinstance(count, int):
+        return False
+    moving = [s for s in path.steps if s.moving]
+    if not moving:
+        last = path.nodes[-1].shape
+        return not last.open and bool(last.dims) and last.dims[0] == count
+    for before, node in zip(path.nodes, path.nodes[1:], strict=False):
+        picks = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+        picks = picks[0] if isinstance(picks, tuple) and picks else picks
+        one_by_one = isinstance(picks, Node) and picks.op in ("index", "counter")
+        if node.op == "element" or one_by_one or (isinstance(picks, Obj) and picks.name == "slice"):
+            return not before.shape.open and bool(before.shape.dims) and before.shape.dims[0] == count
+    return False
