@@ -1,7 +1,9 @@
-"""A mask constant that fp16 cannot hold.
+"""A mask constant that fp16 cannot hold, or an infinite one that is multiplied by the mask.
 
-What: scores that are fp16 (``.half()``, autocast to float16) are filled with a number below -65504.
-Why it matters: the constant becomes -inf (a fully masked row is NaN) or the fill fails with an overflow.
+What: scores that are fp16 (``.half()``, autocast to float16) are filled with a number below -65504; a mask of zeros and
+ones is multiplied by infinity.
+Why it matters: the constant becomes -inf (a fully masked row is NaN) or the fill fails with an overflow; 0 times
+infinity is NaN.
 When it is fine: in bf16 and fp32, with ``torch.finfo(x.dtype).min``, and where the scores are cast to float before.
 """
 
@@ -17,6 +19,8 @@ from trainwreck.code.facts import source, text_of
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.infinities import times_zero
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -68,6 +72,10 @@ HALF = pattern(r"\.half\(\)|torch\.(float16|half)\b")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), times_zero)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     text = source(project)
     if not HALF.search(text):
         return
