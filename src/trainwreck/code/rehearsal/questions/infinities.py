@@ -1,4 +1,4 @@
-"""Infinity times zero: masks of zeros and ones that are multiplied by an infinite number are NaN where they are zero."""
+"""Infinity times zero: a mask of zeros and ones that is multiplied by an infinite number is NaN where it is zero."""
 
 from __future__ import annotations
 
