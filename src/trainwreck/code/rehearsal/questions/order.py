@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
@@ -63,15 +64,31 @@ def _alone(here: list[Path], there: list[Path]) -> Step | None:
             continue
         if not all(any(s.key == step.key for s in p.steps) for p in here):
             continue
-        if not all(paired(p, q) for p in here for q in there):
+        made_together = all(paired(p, q) for p in here for q in there)
+        if not made_together and not all(any(p.root is q.root for p in here) for q in there):
             continue
         after = [s.key for s in here[0].steps[number + 1 :]]
         before = [s for s in here[0].steps[:number] if _orders(s) and not _whole(s)]
         common_after = any(k in shared for k in after)
         common_before = any(s.key in shared for s in before)
-        if common_after or common_before:
+        if common_after or common_before or _in_step(here, there, step):
             return step
     return None
+
+
+def _in_step(here: list[Path], there: list[Path], step: Step) -> bool:
+    """True where one loop takes parts of an order for ``here`` and, one after the other, parts of ``there``."""
+    numbers = [n.inputs[1] for p in here for n in p.nodes if n.op == "getitem" and len(n.inputs) > 1]
+    taken = {id(n.place[0]) for n in numbers if _part_of_split(n) and n.inputs[0] is step.index and n.place is not None}
+    return bool(taken) and all(
+        any(_part_of_split(n) and n.place is not None and id(n.place[0]) in taken for n in p.nodes) for p in there
+    )
+
+
+def _part_of_split(node: object) -> TypeGuard[Node]:
+    if not isinstance(node, Node) or node.op != "element" or not node.inputs:
+        return False
+    return isinstance(node.inputs[0], Node) and node.inputs[0].op in ("split", "chunk", "tensor_split", "array_split")
 
 
 def _orders(step: Step) -> bool:
