@@ -31,4 +31,7 @@ def test_variant(rule: str, text: str) -> None:
     wanted = {(f"code-{rule}", n) for n, line in enumerate(module.lines, 1) if "# expect" in line}
     sightings = witness(Program({"train.py": module}))
     assert not sightings.broken
-    assert {(e.sign, e.where.line) for e in sightings.evidence} == wanted
+    # a program for many variants holds layers that one of them does not use
+    unused = {e for e in sightings.evidence if e.sign == "code-frozen-parameters" and "nothing ever calls" in e.text}
+    found = {(e.sign, e.where.line) for e in sightings.evidence if rule == "frozen-parameters" or e not in unused}
+    assert found == wanted
