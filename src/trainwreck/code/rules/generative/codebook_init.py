@@ -1,6 +1,6 @@
 """The codebook starts far from what the encoder gives.
 
-What: the codes are drawn with a mean or spread that does not fit the encoder's outputs.
+What: the codes are drawn with a mean or spread that does not fit the encoder's outputs, or are all the same.
 Why it matters: one code is nearest to everything; the others are never used.
 When it is fine: small uniform values, or codes initialised from encoder outputs.
 """
@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.codebooks import badly_started
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import number
@@ -42,6 +44,10 @@ FAR = 2.0
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), badly_started)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in _initialisations(project):
         offset = 0 if isinstance(call.receiver, ast.expr) and CODES.search(written(call.receiver)) else 1
         if call.name == "normal_":
