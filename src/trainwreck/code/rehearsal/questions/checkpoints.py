@@ -25,14 +25,24 @@ def by_reference(run: Rehearsing) -> Iterator[Answer]:
                 first = _origin(node)
                 if param is None or first is None or first.place is None:
                     continue
-                moved = [
-                    s for s in steps(run) if first.serial < s.serial < event.serial and any(p is param for p in held(s))
-                ]
+                moved = _moved(run, first, event, param)
                 if not moved or (event.name == "save" and event.turns):
                     continue
                 text = "the state is kept by reference: it changes with further training"
                 yield Answer(first.place, text, tuple(e.place for e in (moved[0], event) if e.place is not None))
                 break
+
+
+def _moved(run: Rehearsing, first: Node, event: Event, param: Node) -> list[Event]:
+    """Steps of the parameter between the moment at which its state is kept and that at which it is used.
+
+    A state that only some turns of a loop keep (the best one) is followed by the steps of the turns after it."""
+    mine = [s for s in steps(run) if s.serial < event.serial and any(p is param for p in held(s))]
+    moved = [s for s in mine if s.serial > first.serial]
+    if moved or not first.maybe > event.maybe:
+        return moved
+    loops = {id(t.node) for t in first.turns} - {id(t.node) for t in event.turns}
+    return [s for s in mine if any(id(t.node) in loops for t in s.turns)]
 
 
 def _states(value: Value) -> list[Node]:
@@ -86,12 +96,10 @@ def _unchanged(run: Rehearsing, event: Event, given: Table) -> bool:
     values = [v for v in given.entries.values() if isinstance(v, Node)]
     all_own = bool(values) and all((p := _parameter(v)) is not None and id(p) in own for v in values)
     loaded = [e for e in run.tape if e.name == "load" and e.serial < event.serial and isinstance(e.result, Table)]
-    later = (
-        any(s.serial > (_origin(values[0]) or values[0]).serial and s.serial < event.serial for s in steps(run))
-        if values
-        else True
-    )
-    return all_own and bool(loaded) and not later
+    if not all_own or not loaded:
+        return False
+    first, param = _origin(values[0]), _parameter(values[0])
+    return first is not None and param is not None and not _moved(run, first, event, param)
 
 
 def _saved(run: Rehearsing) -> Iterator[tuple[Event, Table, list[Event]]]:
