@@ -6,6 +6,7 @@ Asked before every backward until an optimizer has stepped, never after. A step 
 
 from __future__ import annotations
 
+import gc
 import time
 import weakref
 from collections.abc import Iterable
@@ -22,6 +23,11 @@ JUDGED = 5
 """Steps after which weights that no update has changed are told: the wiring is judged then as well."""
 MAX_LEAVES, MAX_LINES = 4096, 16
 Line = tuple[CodeType, int]
+
+
+def optimizer_alive() -> bool:
+    """Whether the program holds an optimizer of torch's. A walk over all live objects."""
+    return any(issubclass(type(o), torch.optim.Optimizer) for o in gc.get_objects())
 
 
 class Update:
@@ -80,6 +86,9 @@ class ByHand:
     def before(self, tensor: Any, inputs: Any, caller: FrameType | None) -> None:
         """A backward of a loss is about to begin; ``inputs`` are what ``torch.autograd.grad`` was asked for."""
         if tensor.numel() != 1 or tensor.grad_fn is None:
+            return
+        if not self.recorder.backwards and optimizer_alive():
+            self.recorder.made = True  # made before the recording began
             return
         self._conclude()
         self._since += 1

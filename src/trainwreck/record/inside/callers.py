@@ -169,7 +169,9 @@ def watch_autograd(told: Callable[[Any, FrameType | None, Any], None]) -> None:
     gradients for higher derivatives (``grad`` with ``create_graph``) are none of a training's steps.
     """
     method = torch.Tensor.__dict__["backward"]
-    within = getattr(method, "original", method).__code__
+    while isinstance(method, OnAccess):  # an earlier recording of this process listens as well
+        method = method.original
+    within = method.__code__
     backward, gradients = torch.autograd.backward.__code__, torch.autograd.grad.__code__
 
     def seen(frame: FrameType) -> None:

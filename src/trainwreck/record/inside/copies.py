@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from . import callers
+from .origins import Origins
 from .probe import Probe, Step
 from .watched import foreach_norms, sample_of
 
@@ -25,6 +27,53 @@ OUT_OF_SCALE = 3.0
 whose norms change by some ten per cent in these steps."""
 
 
+LOW = (torch.bfloat16, torch.float16)
+STUCK = 0.1
+"""Share of the weights that should have moved and did not; of an average in single precision it is none."""
+APART = 0.1
+"""Relative difference from the source that an average must make up for: 25 times the spacing of bfloat16 at most."""
+STALE_STEPS, STALE_LOOKS = 150, 6
+"""Steps in which an average with decay 0.999 goes a seventh of the way: 1.4% of the weight, more than the spacing."""
+
+
+class Stale:
+    """Elements of a copy in half precision: which never changed, and which were always away from the source.
+
+    ``place``: where the copy got its type.
+    """
+
+    def __init__(self, place: callers.Place | None) -> None:
+        self.place = place
+        self._first = self._looks = self.steps = 0
+        self._values: list[Any] = []
+        self._same: list[Any] = []
+        self._apart: list[Any] = []
+
+    def look(self, number: int, copies: list[Any], sources: list[Any]) -> None:
+        """Compare with the first look."""
+        apart = [(a - b).abs() > APART * a.abs() for a, b in zip(copies, sources, strict=True)]
+        if not self._looks:
+            self._first, self._values = number, [c.clone() for c in copies]
+            self._same, self._apart = [torch.ones_like(a) for a in apart], apart
+        else:
+            self._same = [s & (c == v) for s, c, v in zip(self._same, copies, self._values, strict=True)]
+            self._apart = [a & b for a, b in zip(self._apart, apart, strict=True)]
+        self._looks += 1
+        self.steps = number - self._first
+
+    def share(self) -> float | None:
+        """Of the elements that were always apart, those that never changed.
+
+        None where that says nothing: too short, too few, or a copy that is replaced as a whole now and then.
+        """
+        if self._looks < STALE_LOOKS or self.steps < STALE_STEPS:
+            return None
+        same, apart = torch.cat(self._same), torch.cat(self._apart)
+        if not 0.02 < float(same.float().mean()) < 0.98 or float(apart.float().mean()) < 0.02:
+            return None
+        return float((same & apart).sum() / apart.sum())
+
+
 class Copies(Probe):
     """Table ``copies``: ``<copy>.distance`` and ``.ratio`` of norms; events for those that grow, shrink or stay."""
 
@@ -38,6 +87,7 @@ class Copies(Probe):
         self._moved: dict[str, bool] = {}
         self._starts: dict[str, list[Any]] = {}
         self._share: dict[str, float] = {}
+        self._stale: dict[str, Stale] = {}
 
     def after_step(self, step: Step) -> None:
         """At sampled steps compare each copy with its source."""
@@ -67,6 +117,10 @@ class Copies(Probe):
         way = _root(torch.stack(foreach_norms(torch._foreach_sub(sources, start))).tolist())
         own_way = _root(torch.stack(foreach_norms(torch._foreach_sub(copies, first))).tolist())
         self._share[name] = own_way / way if way > 0 else 0.0
+        if step.number >= JUDGED and any(a.dtype in LOW for a, _ in alive):
+            if name not in self._stale:
+                self._stale[name] = Stale(self._cast([a for a, _ in alive]))
+            self._stale[name].look(step.number, copies, sources)
         if not self._moved.get(name) and any(not torch.equal(a, b) for a, b in zip(copies, first, strict=True)):
             self._moved[name] = True
         if step.number < JUDGED or name in self._told:
@@ -79,12 +133,28 @@ class Copies(Probe):
     def close(self) -> None:
         """Tell of copies that never moved, or hardly."""
         for name, _, _ in self._pairs or ():
+            self._tell_stale(name)
             share = self._share.get(name, 1.0)
             if self.recorder.step > LAGS_AFTER and self._moved.get(name) and share < LAGS:
                 text = f"the copy {name} has come {share:.1%} of the way that the trained weights went in the whole run"
                 self.recorder.event("live-average-lags", text, name, value=round(share, 4))
             if self.recorder.step > JUDGED and not self._moved.get(name):
                 self.recorder.event("live-copy-never-moves", f"the copy {name} of the trained model never moved", name)
+
+    def _cast(self, parameters: list[Any]) -> callers.Place | None:
+        origins = next((p for p in self.recorder.probes if isinstance(p, Origins)), None)
+        return origins.cast(parameters) if origins is not None else None
+
+    def _tell_stale(self, name: str) -> None:
+        stuck = self._stale[name].share() if name in self._stale else None
+        if stuck is not None and stuck > STUCK:
+            place = self._stale[name].place
+            facts: dict[str, Any] = {"path": place[0], "line": place[1]} if place is not None else {}
+            text = (
+                f"{stuck:.0%} of the weights of {name} that differ from the trained ones by more than a tenth have not"
+                f" changed in {self._stale[name].steps} steps: the changes are smaller than the spacing of their type"
+            )
+            self.recorder.event("live-average-stale", text, name, value=round(stuck, 3), **facts)
 
     def _find(self) -> list[tuple[str, list[tuple[weakref.ref[Any], weakref.ref[Any]]], list[Any]]]:
         """Pairs of (copy, source) with their parameters, and what the copy held at first."""

@@ -28,6 +28,19 @@ NEAR = 200
 LINEAR = ("AddmmBackward0", "MmBackward0", "LinearBackward0", "BmmBackward0", "ConvolutionBackward0", "ReluBackward0")
 
 
+REACH = {
+    "TanhBackward0": (-1.0, 1.0),
+    "SigmoidBackward0": (0.0, 1.0),
+    "SoftmaxBackward0": (0.0, 1.0),
+    "ReluBackward0": (0.0, float("inf")),
+    "SoftplusBackward0": (0.0, float("inf")),
+}
+"""Between what an activation gives out."""
+BEYOND, BEYOND_LOOKS, MARGIN = 0.05, 4, 0.02
+"""Share of the targets of a batch beyond those ends by more than the margin, at the first so many sampled steps:
+outliers are few, and noise in labels is small (judgements)."""
+LEAST_MEASURED = 16
+"""Elements of a difference from which the same size twice is no accident."""
 ZERO_LOOKS = 40
 """Samples (one in 20 steps) in which a factor is zero before it is told while the run goes on: a warm-up of 800 steps
 is long."""
@@ -45,6 +58,9 @@ class Objective(Probe):
         self.saved = graph.SavedTensors()
         self._label_counts: dict[int, Any] = {}
         self._values: dict[Any, Any] = {}
+        self._distances: list[float] = []
+        """Sizes of the differences that terms of the loss that is looked at measure."""
+        self._beyond: dict[int, int] = {}
         self._zeros: dict[str, tuple[int, dict[str, Any]]] = {}
         self._counting: set[str] = set()
         """Values of the terms of the loss that is looked at, by their nodes."""
@@ -66,6 +82,7 @@ class Objective(Probe):
         self._factors(factors, names, moment, row)
         factors_by_node = dict(factors)
         counts: dict[str, int] = {}
+        self._distances = []
         for node in near:
             kind = graph.kind(node)
             found = None
@@ -77,6 +94,8 @@ class Objective(Probe):
                 found = "bce", self._binary(node, kind, moment)
             elif kind == "SoftmaxBackward0":
                 self._one_class(node, moment)
+            elif kind == "PowBackward0":
+                self._measured(self.saved.of(node, "self"), moment)
             elif kind == "SubBackward0":
                 self._broadcast(node, graph.shape(node), "a difference in the loss", moment)
             if found is None:
@@ -231,7 +250,38 @@ class Objective(Probe):
         scores, target = self.saved.of(node, "self"), self.saved.of(node, "target")
         whole = tuple(scores.shape) if scores is not None else graph.shape(graph.child(node))
         self._broadcast(node, whole, "the regression loss", moment)
+        if scores is not None and target is not None and scores.shape == target.shape and target.is_floating_point():
+            self._measured(scores.detach() - target.detach(), moment)
+            self._reach(node, target, moment)
         return readings.regression(scores, target) if scores is not None and target is not None else {}
+
+    def _measured(self, difference: Any, moment: Backward) -> None:
+        """Two terms of the same distance: each side is drawn to the other, held fixed in turn (a codebook, two heads).
+        Such a loss rises while both move, which says nothing of the rate."""
+        if "moving-target" in self.recorder.told or difference is None or difference.numel() < LEAST_MEASURED:
+            return
+        if difference.device.type != "cpu":
+            return
+        size = float(difference.detach().abs().sum())
+        if any(size > 0.0 and abs(size - other) <= 1e-5 * size for other in self._distances):
+            text = "two terms of the loss measure the same distance: the target of each is trained by the other"
+            self.tell("moving-target", text, None, frame=moment.frame, step=moment.step)
+        self._distances.append(size)
+
+    def _reach(self, node: Any, target: Any, moment: Backward) -> None:
+        """Targets that lie where the last activation never gets to."""
+        ends = REACH.get(graph.kind(graph.source(node)))
+        if ends is None or target.device.type != "cpu":
+            return
+        low, high = ends
+        beyond = float(((target < low - MARGIN) | (target > high + MARGIN)).float().mean())
+        line = moment.frame.f_lineno if moment.frame is not None else 0
+        self._beyond[line] = self._beyond.get(line, 0) + 1 if beyond > BEYOND else -BEYOND_LOOKS
+        if self._beyond[line] < BEYOND_LOOKS:
+            return
+        name = graph.kind(graph.source(node)).removesuffix("Backward0").lower()
+        text = f"{beyond:.0%} of the targets lie outside of {low:g} to {high:g}, where the {name} before the loss ends"
+        self._tell("live-targets-out-of-reach", text, moment, node=graph.source(node))
 
     def _broadcast(self, node: Any, whole: tuple[int, ...], what: str, moment: Backward) -> None:
         """A column against a row: (N, 1) and (N,) became (N, N)."""

@@ -6,6 +6,7 @@ Places are noted when the objects are made, which is seldom; settings are told a
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
@@ -17,6 +18,7 @@ from .callers import Place
 from .probe import Probe, Step
 
 SETTINGS = ("lr", "initial_lr", "weight_decay", "momentum", "eps", "betas", "alpha", "nesterov", "dampening")
+LOW = (torch.bfloat16, torch.float16)
 MAX_GROUPS = 8
 MAX_LOADS = 32
 
@@ -31,6 +33,7 @@ class Origins(Probe):
         super().__init__(recorder)
         self._made: weakref.WeakKeyDictionary[Any, Place] = weakref.WeakKeyDictionary()
         self._loads: list[tuple[list[str], list[str], int, Place | None]] = []
+        self._casts: weakref.WeakKeyDictionary[Any, Place] = weakref.WeakKeyDictionary()
         self.evaluation: Place | None = None
         """Where a module was last put into evaluation mode by the program."""
 
@@ -40,10 +43,17 @@ class Origins(Probe):
         callers.watch(torch.optim.lr_scheduler.LRScheduler, "__init__", self._making)
         callers.watch(torch.nn.Module, "eval", self._evaluating)
         callers.watch(torch.nn.Module, "_load_from_state_dict", self._loading)
+        for name in ("to", "bfloat16", "half"):
+            callers.watch(torch.nn.Module, name, self._casting)
 
     def place(self, made: Any) -> Place | None:
         """Where an optimizer or scheduler was made."""
         return self._made.get(made)
+
+    def cast(self, parameters: Iterable[Any]) -> Place | None:
+        """Where the module that holds one of ``parameters`` was last put into another type or onto another device."""
+        wanted = {id(p) for p in parameters}
+        return next((at for m, at in self._casts.items() if any(id(p) in wanted for p in m.parameters())), None)
 
     def before_step(self, step: Step) -> None:
         """At the first step of an optimizer: its settings; what was loaded before it."""
@@ -58,7 +68,10 @@ class Origins(Probe):
             return
         stepped = callers.place(callers.here())
         words = ", ".join(f"{k} {v}" for k, v in groups[0].items()) if groups else ""
-        facts = {"path": made[0], "line": made[1]} if made is not None else {}
+        facts: dict[str, Any] = {"path": made[0], "line": made[1]} if made is not None else {}
+        if any(p.dtype in LOW for p in step.watched.parameters):
+            cast = self.cast(step.watched.parameters)
+            facts["cast"] = list(cast) if cast is not None else None
         self.recorder.event(
             "optimizer",
             f"{type(step.optimizer).__name__}: {words}",
@@ -79,6 +92,13 @@ class Origins(Probe):
     def _evaluating(self, _: Any, frame: FrameType | None) -> None:
         if frame is not None and callers.is_users(frame.f_code.co_filename):
             self.evaluation = callers.place(frame)
+
+    def _casting(self, module: Any, frame: FrameType | None) -> None:
+        if frame is not None and callers.is_users(frame.f_code.co_filename):
+            place = callers.place(frame)
+            first = next(module.parameters(), None)
+            if place is not None and first is not None and first.dtype not in LOW:
+                self._casts[module] = place
 
     def _loading(self, module: Any, frame: FrameType | None) -> None:
         """A module is about to load its part: of the outermost one note the lists that will say what was left out."""

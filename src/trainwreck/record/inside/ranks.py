@@ -11,8 +11,12 @@ from typing import Any
 
 import torch
 
+from . import callers
 from .probe import Probe, Step
+from .variables import local_variables
 from .watched import dense, foreach_norms
+
+MAX_FRAMES = 30
 
 
 class Ranks(Probe):
@@ -33,7 +37,9 @@ class Ranks(Probe):
         if not step.watched.index:
             wrapped = any(type(m).__name__ == "DistributedDataParallel" for _, m in self.recorder.names.modules())
             text = f"rank {member['rank']} of {member['world']} ({member['backend']})"
-            self.recorder.event("rank", text, None, sharded=sharded, ddp=wrapped, **member)
+            place = self._made(parameters)
+            facts: dict[str, Any] = {"model": list(place)} if place is not None else {}
+            self.recorder.event("rank", text, None, sharded=sharded, ddp=wrapped, **member, **facts)
         if sharded:
             return
         norms = torch.stack(foreach_norms([dense(p) for p in parameters]))
@@ -42,6 +48,26 @@ class Ranks(Probe):
             return step.watched.by_module("start_norm", dict(enumerate(values)))
 
         step.deferred.append((norms, columns))
+
+    def _made(self, parameters: list[Any]) -> callers.Place | None:
+        """The line that gave the trained model to a variable of the frames under way."""
+        held = {id(p) for p in parameters}
+        frame = callers.here()
+        for _ in range(MAX_FRAMES):
+            if frame is None:
+                break
+            if callers.is_users(frame.f_code.co_filename):
+                with local_variables(frame) as variables:
+                    models = [n for n, v in list(variables.items()) if _holds(v, held)]
+                lines = [line for n in models if (line := callers.assigned(frame, n)) is not None]
+                if lines:
+                    return callers.relative(frame.f_code.co_filename), min(lines)
+            frame = frame.f_back
+        return None
+
+
+def _holds(value: Any, held: set[int]) -> bool:
+    return isinstance(value, torch.nn.Module) and any(id(p) in held for p in value.parameters())
 
 
 def in_a_group() -> bool:

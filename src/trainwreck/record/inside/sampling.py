@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from .digest import is_plain
+from .hidden import hidden
 from .probe import Probe, Step
 from .watched import sample_of
 
@@ -200,11 +201,15 @@ class Sampling(Probe):
 
         One that moves is an average of the trained model; noise in it belongs to the method (mean teacher).
         """
+        held = {id(p) for w in self.recorder.optimizers.values() for p in w.parameters}
+        parts = hidden(self.recorder.names.modules(), held)
         for root in self._free_models():
             before = self._free.get(root)
             now = [sample_of(p) for p in list(root.parameters())[:2]]
             if before is None or not all(torch.equal(a, b) for a, b in zip(before, now, strict=True)):
                 continue
+            if any(root is module for _, _, module in parts):
+                continue  # a part of the trained model that was left out of the optimizer, no teacher
             base = self.recorder.names.name_of(root)
             mine = sorted(n for n in self._in_training if n.startswith(f"{base}."))
             if mine:

@@ -228,16 +228,34 @@ class Watched:
         numbers = torch.stack([*foreach_norms(torch._foreach_sub(new, old)), *foreach_norms(old)])
         whole = torch.stack(foreach_norms([dense(p.detach()) for p in self.parameters]))
         members = [i for i, _ in kept]
+        still = self._still(kept)
 
         def columns(values: list[float]) -> dict[str, float]:
             count = len(members)
             steps = self.by_module("update_ratio", dict(zip(members, values[:count], strict=True)))
             sizes = self.by_module("update_ratio", dict(zip(members, values[count : 2 * count], strict=True)))
             found = {name: value / sizes[name] for name, value in steps.items() if sizes[name] > 0}
-            found |= self.by_module("weight_norm", dict(enumerate(values[2 * count :])))
+            found |= self.by_module("weight_norm", dict(enumerate(values[2 * count : 2 * count + len(whole)])))
+            if still is not None:
+                found["unmoved"] = values[-1]
             return found
 
-        return torch.cat([numbers, whole.to(numbers.device)]), columns
+        parts = [numbers, whole.to(numbers.device)]
+        return torch.cat(parts if still is None else [*parts, still.reshape(1).to(numbers)]), columns
+
+    def _still(self, kept: list[tuple[int, Any]]) -> Any:
+        """Of the weights in half precision that had a gradient, the share that the step left as they were. None without
+        such weights, or under an optimizer that may round at random or keep a precise copy."""
+        if not type(self.optimizer).__module__.startswith("torch.optim"):
+            return None
+        same, count = [], []
+        for i, old in kept:
+            parameter = self.parameters[i]
+            if parameter.dtype in (torch.bfloat16, torch.float16) and parameter.grad is not None:
+                pulled = sample_of(parameter.grad) != 0
+                same.append(((sample_of(parameter) == old) & pulled).sum())
+                count.append(pulled.sum())
+        return torch.stack(same).sum() / torch.stack(count).sum().clamp(min=1) if same else None
 
 
 def dense(tensor: Any) -> Any:

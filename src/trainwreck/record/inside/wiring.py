@@ -15,6 +15,7 @@ import torch
 
 from . import unreached
 from .adapters import large_factors
+from .hidden import hidden, stored
 from .origins import Origins
 from .probe import Backward, Probe, Step
 from .watched import Watched, sample_of
@@ -165,6 +166,14 @@ class Wiring(Probe):
             recorder.event("live-zero-factors", text, factors[0], step=number)
         held = {id(p) for w in recorder.optimizers.values() for p in w.parameters}
         self._frozen(watched, held)
+        for owner, attribute, module in hidden(recorder.names.modules(), held)[:1]:
+            name = f"{owner[0]}.{attribute}"
+            text = (
+                f"{name} holds modules that the model doesn't know of ({type(module).__name__}): they get gradients,"
+                " and no optimizer holds them"
+            )
+            facts = stored(type(owner[1]), attribute)
+            self.tell("live-modules-not-registered", text, name, step=number, attribute=attribute, **facts)
         for module, attribute, factor in large_factors(recorder.names.modules(), held)[:1]:
             text = f"{module} adds its product {factor:g}-fold ({attribute})"
             self.tell("live-adapter-scale-large", text, module, step=number, attribute=attribute, value=factor)

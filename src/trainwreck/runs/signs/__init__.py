@@ -55,6 +55,7 @@ def _look(view: View) -> list[Evidence]:
     inner = {name for name in view.run.series if RECORDED.match(name)}
     outer = View(replace(view.run, series={n: s for n, s in view.run.series.items() if n not in inner}))
     outer = outer if inner else view
+    outer.is_moved = view.is_moved
     with np.errstate(all="ignore"):  # untrusted numbers: what overflows is no sign
         return [
             item

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from trainwreck.core.evidence import Evidence, EvidenceClass, Where
@@ -290,6 +291,27 @@ class View:
         return "generator-loss" in roles or "discriminator-loss" in roles
 
     @cached_property
+    def is_moved(self) -> bool:
+        """Recordings: whether something else than the weights that a loss trains moves it.
+
+        Its rise says nothing of the rate then: another optimizer with losses of its own takes turns with the first
+        (two players), or the target of a term is trained as well (a codebook and what it stands for).
+        """
+        if any(e.kind == "moving-target" for e in self.run.events):
+            return True
+        second = self.run.series.get("optimizer1/loss")
+        if second is None or len(second) < 8:
+            return False
+        lines: dict[str, tuple[float, float]] = {}
+        for name, series in self.run.series.items():
+            table = name.partition("/")[0]
+            if _OBJECTIVE.match(table) and len(series):
+                first, last = lines.get(table, (series.steps[0], series.steps[-1]))
+                lines[table] = min(first, series.steps[0]), max(last, series.steps[-1])
+        spans = sorted(lines.values())
+        return any(later[0] < earlier[1] for earlier, later in pairwise(spans))
+
+    @cached_property
     def is_diffusion(self) -> bool:
         names = " ".join(self.run.series).lower()
         return bool(re.search(r"loss_q[0-3]|\bvb\b|diffusion|ddpm|snr|\beps_|noise_(loss|mse)|denois", names)) or any(
@@ -313,6 +335,7 @@ class View:
 
 
 _TOTAL = r"^(train[/_ ]?)?(total|contrastive|info_?nce|objective|cost|nll|ce|xent|elbo)$"
+_OBJECTIVE = re.compile(r"objective\d+$")
 _PLAIN_NORM = re.compile(
     r"^(.*[/.])?(train(ing)?|global|total|mean|avg|max|full|overall|opt(im\w*)?|model|unclipped|actor|policy)?[_ -]*"
     r"(grad(ient)?s?[_ -]?norm|gnorm|norm[_ -]?grad)",

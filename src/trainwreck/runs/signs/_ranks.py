@@ -45,7 +45,11 @@ def _weights(ranks: list[Run]) -> Iterator[Evidence]:
     start = _first_difference(ranks, "start_norm", START)
     if start is not None:
         name, step, text = start
-        yield _sighting("live-ranks-start-different", f"before the first step {text}", ranks[0], name, step)
+        item = _sighting("live-ranks-start-different", f"before the first step {text}", ranks[0], name, step)
+        model = (_facts(ranks[0]) or {}).get("model")
+        if isinstance(model, list) and len(model) == 2 and isinstance(model[0], str) and isinstance(model[1], int):
+            item = replace(item, where=replace(item.where, kind="code", path=model[0], line=model[1]))
+        yield item
         return
     later = _first_difference(ranks, "weight_norm", DIVERGED)
     if later is not None:

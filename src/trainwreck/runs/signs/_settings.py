@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -18,6 +19,13 @@ HALF = 0.6
 """Share of its first norm below which the weight has visibly shrunk."""
 STILL = 1e-5
 """Update-to-weight ratio below which a step does next to nothing; recipes aim at 1e-3."""
+LEAST_LOOKS = 8
+"""Sampled steps without which nothing is said: five of them are the first five steps."""
+UNMOVED = 0.8
+"""Share of weights that a step leaves as they are from which most of the training is lost; in single precision it is
+below a hundredth."""
+MOVES = (1e-3, 0.1)
+"""Update-to-weight ratios of ordinary training and above."""
 CONSTANT = 1e-3
 """Relative spread of gradient norms that only clipping explains."""
 
@@ -29,6 +37,8 @@ def find(view: View) -> Iterator[Evidence]:
         yield from _decay(view, event)
         yield from _clipped(view, event)
         yield from _warming(view, event)
+        yield from _unmoved(view, event)
+    yield from _moves(view)
 
 
 def _first(event: Event) -> dict[str, Any]:
@@ -95,6 +105,28 @@ def _warming(view: View, event: Event) -> Iterator[Evidence]:
             f" stepped {calls:g} times in {steps:g} steps"
         )
         yield seen("live-rate-stays-in-warm-up", text, schedule.where, calls)
+
+
+def _unmoved(view: View, event: Event) -> Iterator[Evidence]:
+    """Weights in half precision that most steps leave as they are."""
+    shares = _series(view, event, "unmoved")
+    if shares is None or len(shares) < LEAST_LOOKS or median(shares.values) < UNMOVED:
+        return
+    share = median(shares.values)
+    text = f"a step leaves {share:.0%} of the weights in half precision that have a gradient as they are"
+    cast = event.value.get("cast") if isinstance(event.value, dict) else None
+    where = _where(event, shares)
+    if isinstance(cast, list) and len(cast) == 2 and isinstance(cast[0], str) and isinstance(cast[1], int):
+        where = replace(where, kind="code", path=cast[0], line=cast[1])
+    yield seen("live-updates-below-spacing", text, where, share)
+
+
+def _moves(view: View) -> Iterator[Evidence]:
+    ratios = view.run.series.get("update_ratio")
+    if ratios is not None and len(ratios) >= LEAST_LOOKS and MOVES[0] < median(ratios.values) < MOVES[1]:
+        text = f"each step moves the weights by {show(median(ratios.values))} of their size"
+        where = Where("tensor", path=ratios.path, step=ratios.steps[-1], metric=ratios.name)
+        yield seen("live-weights-move", text, where, median(ratios.values), cls="circumstantial")
 
 
 def _where(event: Event, series: Series) -> Where:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from trainwreck.core.evidence import Evidence
+from trainwreck.core.evidence import Evidence, Severity
 from trainwreck.runs.signs._curve import Curve, View, at_step, seen, show
 from trainwreck.runs.signs.healthy import rises_by_design
 
@@ -27,6 +28,8 @@ HUGE = 1e6
 """A loss of this size is in the units of the data. Sums over pixels of an image batch reach 1e5; a judgement."""
 LANGUAGE = ("hf-trainer", "llamafactory", "trl")
 """Formats whose runs mostly train on tokens or classes: ln(vocabulary) is at most 12.5, and 50 leaves a wide margin."""
+CAME_BACK = 0.5
+"""End level over the worst level below which a run has recovered; a judgement: half."""
 MIN_POINTS = 8
 """Below this no level is told from noise; a judgement."""
 
@@ -38,7 +41,7 @@ def find(view: View) -> Iterator[Evidence]:
         return
     yield from _magnitude(view, curve)
     yield from _in_units(view)
-    if view.is_rl:
+    if view.is_rl or view.is_moved:
         return
     yield from _overshoot(view, curve)
     if curve.n >= MIN_POINTS and not (curve.v < 0).any() and not _contradicted(view, curve):
@@ -110,9 +113,18 @@ def _overshoot(view: View, curve: Curve) -> Iterator[Evidence]:
     high = place >= 1 and min(values[place], neighbours) > OVERSHOOT * first
     if high and (curve.n < MIN_POINTS or values[place:].min() < 0.75 * values[place]):
         text = f"{curve.name} rises from {show(first)} to {show(float(values[place]))} at {at_step(curve, place)}"
-        yield seen("early-overshoot", text, curve.where(place), float(values[place]) / first)
+        severity = _severity(curve)
+        ratio = float(values[place]) / first
+        yield replace(seen("early-overshoot", text, curve.where(place), ratio), severity=severity)
         if values[place] > LARGE_OVERSHOOT * first:
-            yield seen("early-overshoot-large", text, curve.where(place), float(values[place]) / first)
+            yield replace(seen("early-overshoot-large", text, curve.where(place), ratio), severity=severity)
+
+
+def _severity(curve: Curve) -> Severity | None:
+    """Less than the failure's own where all is finite and the loss has come back from its worst: an unsteady run that
+    trains is not lost."""
+    back = curve.end < CAME_BACK * float(curve.blocks(20).max())
+    return "warning" if back and len(curve.index) == curve.count else None
 
 
 def _contradicted(view: View, curve: Curve) -> bool:
@@ -139,7 +151,8 @@ def _levels(view: View, curve: Curve) -> Iterator[Evidence]:
     rest = float(np.median(curve.v[curve.n // 4 :]))
     if curve.end > ABOVE_START * start and (curve.end - start > 3 * noise or never_back or rest > SPIKE * start):
         text = f"{curve.name} ends at {show(curve.end)}, above its start of {show(start)}"
-        yield seen("loss-above-start", text, curve.where(-1), curve.end / max(start, 1e-12))
+        ratio = curve.end / max(start, 1e-12)
+        yield replace(seen("loss-above-start", text, curve.where(-1), ratio), severity=_severity(curve))
     if last <= low or last - low <= 4 * noise / max(1.0, (curve.n / len(blocks)) ** 0.5) or lowest > len(blocks) - 3:
         return
     drop = float(blocks[0]) - low
@@ -205,7 +218,10 @@ def _spikes(view: View, curve: Curve) -> Iterator[Evidence]:
         return
     if _knocked_about(curve):
         text = f"{curve.name} is thrown up again and again and ends at {show(curve.end)}, no lower than it began"
-        yield seen("train-unstable", text, curve.where(int(curve.top.argmax())), float(curve.top.max()))
+        worst = int(curve.top.argmax())
+        yield replace(
+            seen("train-unstable", text, curve.where(worst), float(curve.top.max())), severity=_severity(curve)
+        )
         return
     drop = max(float(curve.blocks(10)[0]) - float(curve.smooth.min()), 0.1 * curve.median)
     places = [p for p in curve.spikes(SPIKE) if curve.top[p] - curve.smooth[p] > 0.25 * drop]
