@@ -38,12 +38,25 @@ def undivided(run: Rehearsing) -> Iterator[Answer]:
             continue
         over = last.turns[-1].over if last.turns else None
         micro = len(step.turns) < len(last.turns) and isinstance(over, Node) and over.op in CHUNKS and bool(over.turns)
-        if (counted(step) or micro) and _plain_mean(last.subject):
+        times = _multiplied(last.subject)
+        if (counted(step) or micro) and (times or _plain_mean(last.subject)):
             text = "the loss is a mean that is not divided by the number of accumulated batches"
+            if times:
+                text = f"the mean loss is multiplied by {times} before batches are accumulated: divide by their number"
             if isinstance(last.subject, Node) and last.subject.op in ERRORS:
                 text = "the errors of single examples add up before the step, and none is divided by their number"
             yield Answer(last.place, text, (step.place,) if step.place is not None else ())
             return
+
+
+def _multiplied(value: Value) -> int:
+    """The whole number above one that a bare mean is multiplied by, else 0."""
+    if not isinstance(value, Node) or value.op != "mul" or len(value.inputs) < 2:
+        return 0
+    for factor, rest in (value.inputs[:2], value.inputs[1::-1]):
+        if isinstance(factor, int) and not isinstance(factor, bool) and factor > 1 and _plain_mean(rest):
+            return factor
+    return 0
 
 
 def _plain_mean(value: Value, depth: int = 0) -> bool:

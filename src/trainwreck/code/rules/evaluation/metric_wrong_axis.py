@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.quotas import turned_round
 from trainwreck.code.rehearsal.questions.scores import chosen_among_samples, counted_by_sample
 from trainwreck.code.rehearsal.questions.unused import stays_zero
 from trainwreck.code.rule import guess, sighting
@@ -161,7 +162,9 @@ print(trainer.accuracy())
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), chosen_among_samples, counted_by_sample, stays_zero)
+    yield from further(
+        __name__, project, _written(project), chosen_among_samples, counted_by_sample, stays_zero, turned_round
+    )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

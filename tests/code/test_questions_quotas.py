@@ -1,0 +1,72 @@
+"""Means over an evaluation and over accumulated batches. ``# here`` marks the line; without one all is well."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainwreck.code.project import Project
+from trainwreck.code.read import parse
+from trainwreck.code.rehearsal import rehearsals
+from trainwreck.code.rehearsal.questions import Question
+from trainwreck.code.rehearsal.questions.quotas import turned_round
+from trainwreck.code.rehearsal.questions.scaling import undivided
+from trainwreck.core.program import Module, Program
+
+HEAD = """
+import torch, torch.nn as nn, torch.nn.functional as F
+net = nn.Linear(8, 2)
+opt = torch.optim.Adam(net.parameters())
+"""
+LOOP = """
+for x, y in loader:
+    opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()
+@torch.no_grad()
+def judge(loader):
+    right, total, loss = 0, 0, 0.0
+    for x, y in loader:
+        out = net(x)
+        right += (out.argmax(1) == y).sum().item()
+        loss += F.cross_entropy(out, y).item() * len(y)
+        total += len(y)
+    return RESULT
+print(judge(test))
+"""
+RESULTS = (
+    "total / right  # here",
+    "right * total  # here",
+    "total / loss  # here",
+    "loss * total  # here",
+    "right / total",
+    "loss / total, 100 * right / total",
+    "100.0 * right / total",
+    "1 - right / total",
+)
+ACCUMULATED = """
+accum = 4
+for i, (x, y) in enumerate(loader):
+    loss = F.cross_entropy(net(x), y)
+    BACKWARD
+    if (i + 1) % accum == 0:
+        opt.step()
+        opt.zero_grad()
+"""
+BACKWARDS = (
+    "(loss * accum).backward()  # here",
+    "loss.backward()  # here",
+    "(loss / accum).backward()",
+    "(loss * 0.25).backward()",
+)
+CASES = [
+    *((turned_round, LOOP.replace("RESULT", code)) for code in RESULTS),
+    *((undivided, ACCUMULATED.replace("BACKWARD", code)) for code in BACKWARDS),
+]
+
+
+@pytest.mark.parametrize(("question", "code"), CASES)
+def test_marked_lines_are_answered_and_no_other(question: Question, code: str) -> None:
+    module = parse("train.py", HEAD + code)
+    assert isinstance(module, Module)
+    project = Project(Program({"train.py": module}))
+    found = {answer.place[0].lineno for run in rehearsals(project) for answer in question(run)}  # type: ignore[attr-defined]
+    wanted = {n for n, line in enumerate((HEAD + code).splitlines(), 1) if "# here" in line}
+    assert found == wanted
