@@ -1,7 +1,7 @@
-"""Samples are cut at TRL's default although another length is meant.
+"""Samples are cut at TRL's default although another length is meant, or at the length of the shortest of a batch.
 
 What: ``SFTConfig`` without ``max_length`` while the program names a longer length (``MAX_SEQ_LENGTH = 4096``,
-``model_max_length=8192``).
+``model_max_length=8192``); token ids that are cut at ``min(len(t) for t in batch)``.
 Why it matters: since TRL 0.16 samples are cut at 1024 tokens: the end of long answers, and the end token, are lost.
 When it is fine: with ``max_length``, and where nothing is longer.
 """
@@ -15,6 +15,8 @@ from trainwreck.code.facts import complete, only, option
 from trainwreck.code.huggingface import release, tokenizer_loads
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.widths import cut_to_the_shortest
 from trainwreck.code.rule import sighting
 from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
@@ -49,6 +51,10 @@ DEFAULT = 1024
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _defaults(project), cut_to_the_shortest)
+
+
+def _defaults(project: Project) -> Iterator[Evidence]:
     if {"max_length", "max_seq_length"} & attributes_set(project):
         return
     for call in project.calls("SFTConfig"):
