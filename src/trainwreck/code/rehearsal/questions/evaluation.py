@@ -69,12 +69,14 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
         if len(more) < len(mine) or not all(op in more for op in mine):
             continue
         beside = [p for p, scales in judged[key] if scales == more]
+        missing = _missing(more, mine)
+        where = _scaled_at(alike, more, missing)
         place = _called_at(beside[-1:], more[-1], alike) or _own_place(path, alike) or _last_place(path) or event.place
+        if not beside:
+            place = _only_there(path, [p for p in alike if _scaling(p) == more], missing, place) or place
         if place is None or id(place[0]) in told:
             continue
         told.add(id(place[0]))
-        missing = [op for op in more if op not in mine]
-        where = _scaled_at(alike, missing[0]) if missing else None
         text = "these inputs are evaluated without the scaling that they have in training"
         yield Answer(place, text, tuple(p for p in (where, event.place) if p is not None))
 
@@ -84,25 +86,59 @@ def _make(path: Path) -> int:
     return id(path.root.place[0]) if path.root.place is not None else id(path.root)
 
 
+def _missing(more: tuple[str, ...], mine: tuple[str, ...]) -> int:
+    """The number of the first operation of ``more`` that has none in ``mine`` to go with; 0 where all have."""
+    left = list(mine)
+    for number, op in enumerate(more):
+        if op not in left:
+            return number
+        left.remove(op)
+    return 0
+
+
 def _scaling(path: Path) -> tuple[str, ...]:
     """The scaling on the way, in order, without what is random or depends on other data."""
-    found: list[str] = []
+    return tuple(op for op, _ in _scales(path))
+
+
+def _scales(path: Path) -> list[tuple[str, Node]]:
+    found: list[tuple[str, Node]] = []
     for node, before in zip(path.nodes[1:], path.nodes, strict=False):
         if node.op in ("transform", "fit_transform") and node.owner is not None:
-            found.append("transform")
+            found.append(("transform", node))
         if node.op not in SCALES:
             continue
         rest = [i for i in node.inputs if i is not before]
         if any(isinstance(i, Node) and not statistic(i) and not _constant(i) for i in rest):
             continue
-        found.append(node.op)
-    return tuple(found)
+        found.append((node.op, node))
+    return found
 
 
 def _constant(node: Node) -> bool:
     return node.op in ("tensor", "array", "full", "ones", "zeros", "as_tensor") and not any(
         isinstance(n, Node) for i in node.inputs for n in parts(i)
     )
+
+
+def _only_there(path: Path, others: Sequence[Path], number: int, place: Place | None) -> Place | None:
+    """Where the training alone is scaled, if that is what is to change: a branch of code that both run through, or a
+    statement of its own after both arrays were made, of which the evaluation's has none."""
+    mine = {id(at[0]): at for n in path.nodes for at in (n.place, *n.stack) if at is not None}
+    root = {id(at[0]) for at in (path.root.place, *path.root.stack) if at is not None}
+    for other in others:
+        node = _scales(other)[number][1]
+        if node.place is None:
+            continue
+        theirs = {id(at[0]) for n in other.nodes for at in (n.place, *n.stack) if at is not None}
+        both = {id(at[1]) for key, at in mine.items() if key in theirs and at[1].kind == "function"}
+        around = [at for at in (node.place, *reversed(node.stack)) if id(at[0]) not in mine]
+        branch = next((at for at in around if id(at[1]) in both), None)
+        if branch is not None:
+            return branch
+        if place is not None and id(place[0]) in root:
+            return next((at for at in around if at[1] is place[1]), None)
+    return None
 
 
 def _called_at(scaled: Sequence[Path], op: str, others: Sequence[Path]) -> Place | None:
@@ -143,8 +179,9 @@ def _last_place(path: Path) -> Place | None:
     return path.nodes[-1].place if path.nodes else None
 
 
-def _scaled_at(found: Sequence[Path], op: str) -> Place | None:
-    return next((n.place for p in found for n in p.nodes if n.op == op), None)
+def _scaled_at(found: Sequence[Path], more: tuple[str, ...], number: int) -> Place | None:
+    """Where the training has the operation of this number."""
+    return next((_scales(p)[number][1].place for p in found if _scaling(p) == more and more), None)
 
 
 # ---------------------------------------------------------------------- order
