@@ -1,6 +1,7 @@
-"""Tokenizer and model come from different families.
+"""Tokenizer and model come from different families, or the texts of the evaluation have a vocabulary of their own.
 
-What: the one tokenizer and the one model of a program are loaded from two known checkpoints whose vocabularies differ.
+What: the one tokenizer and the one model of a program are loaded from two known checkpoints whose vocabularies differ;
+or the program numbers the words of its evaluation texts anew.
 Why it matters: the ids mean other words, or lie outside the embedding.
 When it is fine: for two checkpoints of one family, and for local paths, of which nothing is known.
 """
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.catalogue.hub import Checkpoint
 from trainwreck.code.calls import Call
 from trainwreck.code.huggingface import checkpoint_of, holder, model_loads, name_of, tokenizer_loads
+from trainwreck.code.mappings import made_apart
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -62,6 +64,13 @@ CLOSE = 0.02
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _checkpoints(project)
+    for theirs, other in made_apart(project):
+        text = "the words of the evaluation are numbered anew here: the network learned other numbers for them"
+        yield sighting(__name__, theirs, text, proof=[other])
+
+
+def _checkpoints(project: Project) -> Iterator[Evidence]:
     for path in project.walked:
         tokenizers = [c for c in tokenizer_loads(project) if c.scope.module.path == path]
         models = [c for c in model_loads(project) if c.scope.module.path == path]
