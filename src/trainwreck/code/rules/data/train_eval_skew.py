@@ -2,6 +2,7 @@
 
 What: a scaler is fitted again on the test part, or the evaluation transform lacks the ``Normalize`` of the training
 transform.
+Or a generator is trained on one kind of noise (uniform) and sampled from another (normal).
 Why it matters: the model sees other numbers for the same input than in training: its score says little.
 When it is fine: with ``transform`` on the test part.
 """
@@ -23,6 +24,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.evaluation import scaled_apart
+from trainwreck.code.rehearsal.questions.latents import other_latents
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -58,7 +60,7 @@ SCALERS = pattern(r"Scaler$|Imputer$|^PCA$|Transformer$|^Normalizer$|^SelectKBes
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), scaled_apart)
+    yield from further(__name__, project, _written(project), scaled_apart, other_latents)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
