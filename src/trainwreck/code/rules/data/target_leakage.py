@@ -17,6 +17,7 @@ from trainwreck.code.facts import later
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.lags import reaching_the_target
+from trainwreck.code.rehearsal.questions.windows import target_in_the_window
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.splits import random_splits
@@ -189,7 +190,7 @@ WRAPS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), reaching_the_target)
+    yield from further(__name__, project, _written(project), reaching_the_target, target_in_the_window)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -1,0 +1,182 @@
+"""Windows of a series: does the window that the network is given hold the very element that it is to predict?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
+from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE
+from trainwreck.code.rehearsal.questions.paths import meets, statistic
+from trainwreck.code.rehearsal.questions.roles import backwards
+
+PASSES = ELEMENTWISE | frozenset(
+    """batch element part unsqueeze squeeze view reshape flatten expand_dims contiguous transpose permute t cuda
+    float32 newaxis clone detach stack column_stack either""".split()
+) - {"where"}
+"""What leaves the elements of a window as they are, or puts windows beside each other."""
+GATHERS = frozenset(["stack", "array", "asarray", "tensor", "as_tensor", "vstack"])
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A sum of unknown numbers (``id`` of each, once) and a constant."""
+
+    terms: tuple[int, ...]
+    constant: int
+
+    def less(self, other: Linear) -> int | None:
+        """The difference, where it is a number."""
+        return self.constant - other.constant if self.terms == other.terms else None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Elements ``first`` to ``last`` (included) of ``series``."""
+
+    series: Node
+    first: Linear
+    last: Linear
+    place: Place | None
+
+    @property
+    def single(self) -> bool:
+        return self.first == self.last
+
+
+def target_in_the_window(run: Rehearsing) -> Iterator[Answer]:
+    """A single element, or what follows from it on, is predicted from a window that reaches to it already.
+
+    Not meant: a window that is to be given back (as it is, or one element on), and windows in which something was
+    put out before the network sees them."""
+    for event in backwards(run):
+        for _, inside, outside in meets(event.subject):
+            targets = [w for node in outside for w in _windows(node, learned=False)]
+            given = [w for node in inside for w in _windows(node, learned=True)] if targets else []
+            for target in targets:
+                held = next((w for w in given if _holds(w, target)), None)
+                if held is not None and target.place is not None:
+                    text = "the window that the network is given ends with, or behind, what it is to predict"
+                    proof = tuple(p for p in (held.place, event.place) if p is not None)
+                    yield Answer(target.place, text, proof)
+                    return
+
+
+def _holds(window: Window, target: Window) -> bool:
+    if window.single or _plain(window.series) is not _plain(target.series):
+        return False
+    start, end = target.first.less(window.first), window.last.less(target.first)
+    if start is None or end is None or end < 0:
+        return False
+    beyond = target.last.less(window.last)
+    if target.single:
+        return start > 0
+    return start > 1 and beyond is not None and beyond > 0
+
+
+def _plain(series: Node) -> Node:
+    """The series before it was only shifted and scaled."""
+    for _ in range(8):
+        data = [n for i in series.inputs for n in parts(i) if not statistic(n)]
+        if series.op not in ELEMENTWISE or len(data) != 1:
+            break
+        series = data[0]
+    return series
+
+
+def _windows(value: Node, *, learned: bool) -> list[Window]:
+    """The windows behind a value: the nearest ones, through what leaves their elements as they are."""
+    found: list[Window] = []
+    queue, seen = [value], {id(value)}
+    while queue and len(seen) < 600:
+        node = queue.pop()
+        window = _window(node)
+        if window is not None:
+            found.append(window)
+            continue
+        if node.op == "param" or not (node.op in PASSES or (learned and node.grad)):
+            continue
+        for item in node.inputs:
+            for inner in parts(item):
+                if id(inner) not in seen:
+                    seen.add(id(inner))
+                    queue.append(inner)
+    return found
+
+
+def _window(node: Node, depth: int = 0) -> Window | None:
+    """What ``series[i : i + n]``, ``series[i + n]`` and parts of such windows are; None for anything else."""
+    if depth > 6 or node.grad:
+        return None
+    if node.op in GATHERS and node.inputs and isinstance(node.inputs[0], Items) and node.inputs[0].items:
+        last = node.inputs[0].items[-1]
+        return _window(last, depth + 1) if isinstance(last, Node) else None
+    if node.op == "sliding_window_view" and len(node.inputs) > 1 and isinstance(node.inputs[1], int):
+        series = node.inputs[0]
+        here = (id(node),)
+        return Window(series, Linear(here, 0), Linear(here, node.inputs[1] - 1), node.place)
+    if node.op != "getitem" or len(node.inputs) < 2 or not isinstance(node.inputs[0], Node):
+        return None
+    base, index = node.inputs[0], node.inputs[1]
+    inner = _window(base, depth + 1)
+    if isinstance(index, tuple):
+        whole = [i for i in index if i is not None and not _whole(i)]
+        if inner is None or len(whole) != 1 or index[-1] is not whole[0]:
+            return None
+        index = whole[0]
+    if inner is not None and not inner.single:
+        return _part(inner, index, node)
+    if isinstance(index, Obj):
+        start, stop = index.args[0], index.args[1]
+        first, end = _linear(start), _linear(stop)
+        if first is None or end is None or not first.terms or index.args[2] not in (None, 1):
+            return None
+        return Window(base, first, Linear(end.terms, end.constant - 1), node.place)
+    at = _linear(index)
+    return Window(base, at, at, node.place) if at is not None and at.terms else None
+
+
+def _whole(index: Value) -> bool:
+    return index is Ellipsis or (isinstance(index, Obj) and all(a is None for a in index.args))
+
+
+def _part(window: Window, index: Value, node: Node) -> Window | None:
+    """A part of a window by numbers, counted from its start or from its end."""
+
+    def at(number: int) -> Linear:
+        origin = window.last if number < 0 else window.first
+        return Linear(origin.terms, origin.constant + number + (1 if number < 0 else 0))
+
+    if isinstance(index, int):
+        return Window(window.series, at(index), at(index), node.place)
+    if not isinstance(index, Obj) or index.kind != "builtins.slice" or index.args[2] not in (None, 1):
+        return None
+    start, stop = index.args[0], index.args[1]
+    if not all(e is None or isinstance(e, int) for e in (start, stop)):
+        return None
+    first = window.first if start is None else at(start)
+    end = window.last if stop is None else at(stop)
+    last = end if stop is None else Linear(end.terms, end.constant - 1)
+    return Window(window.series, first, last, node.place)
+
+
+def _linear(value: Value, depth: int = 0) -> Linear | None:
+    known = [c for c in candidates(value) if c is not None]
+    if len(known) != 1 or depth > 6:
+        return None
+    at = known[0]
+    if isinstance(at, bool) or not isinstance(at, int | Node):
+        return None
+    if isinstance(at, int):
+        return Linear((), at)
+    if at.op in ("add", "sub") and len(at.inputs) == 2:
+        one, other = (_linear(i, depth + 1) for i in at.inputs)
+        if one is None or other is None:
+            return None
+        if at.op == "add":
+            return Linear(tuple(sorted((*one.terms, *other.terms))), one.constant + other.constant)
+        return Linear(one.terms, one.constant - other.constant) if not other.terms else None
+    return Linear((id(at),), 0)
