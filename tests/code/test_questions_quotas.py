@@ -22,10 +22,11 @@ for x, y in loader:
     opt.zero_grad(); F.cross_entropy(net(x), y).backward(); opt.step()
 @torch.no_grad()
 def judge(loader):
-    right, total, loss = 0, 0, 0.0
+    right, total, loss, share = 0, 0, 0.0, 0.0
     for x, y in loader:
         out = net(x)
         right += (out.argmax(1) == y).sum().item()
+        share += (out.argmax(1) == y).float().mean().item()
         loss += F.cross_entropy(out, y).item() * len(y)
         total += len(y)
     return RESULT
@@ -36,6 +37,8 @@ RESULTS = (
     "right * total  # here",
     "total / loss  # here",
     "loss * total  # here",
+    "share / total  # here",
+    "share / len(loader)",
     "right / total",
     "loss / total, 100 * right / total",
     "100.0 * right / total",

@@ -25,6 +25,9 @@ def turned_round(run: Rehearsing) -> Iterator[Answer]:
         if node.op == "div" and upper == "all" and lower in ("hits", "errors"):
             told.add(id(node.place[0]))
             yield Answer(node.place, f"the number of samples is divided by the sum of {lower}: it is upside down")
+        elif node.op == "div" and (upper, lower) == ("shares", "all"):
+            told.add(id(node.place[0]))
+            yield Answer(node.place, "shares of batches are added and divided by the number of samples")
         elif node.op == "mul" and "all" in (upper, lower) and {"hits", "errors"} & {upper, lower}:
             told.add(id(node.place[0]))
             yield Answer(node.place, "a sum over samples is multiplied by their number: a mean divides by it")
@@ -40,7 +43,16 @@ def _kind(value: Value) -> str:
     summed = any(n.op in ("add", "counter") for n in ancestors(value, through=lambda n: n.op in COUNTS))
     if not leaves or not summed:
         return ""
+    if all(_share(n) for n in leaves):
+        return "shares"
     return "all" if all(n.op in LENGTHS for n in leaves) else "errors" if all(map(_error, leaves)) else ""
+
+
+def _share(node: Node) -> bool:
+    """True for the mean of a comparison."""
+    if node.op != "mean" or not node.inputs:
+        return False
+    return any(n.op in MATCHES for n in ancestors(node.inputs[0], through=lambda n: n.op in COUNTS))
 
 
 def _error(node: Node) -> bool:

@@ -213,6 +213,8 @@ def averaged(term: Term) -> str:
     if not kinds:
         return ""
     inner, over = kinds[-1]
+    if len(kinds) > 1 and all(kind == "sum" for kind, _ in kinds):
+        return "sum"
     if inner in ("mean",) and (over is None or len(kinds) == 1):
         return "mean" if all(k != "sum" for k, _ in kinds) else ""
     if inner == "batchmean" or (inner == "sum" and over is not None and over != (0,)):

@@ -35,6 +35,10 @@ def _pairs(run: Rehearsing) -> Iterator[tuple[Place, list[Term], Divergence, Ter
             yield event.place, found, kl[0], recon[0]
 
 
+MOST = 4.0
+"""A weight of the KL term above it was made for other terms (beta-VAE takes 4 and more)."""
+
+
 def mismatched_reductions(run: Rehearsing) -> Iterator[Answer]:
     """One of the two is averaged over all elements, the other summed over them."""
     for place, _, kl, recon in _pairs(run):
@@ -53,6 +57,16 @@ def mismatched_reductions(run: Rehearsing) -> Iterator[Answer]:
         elif other in ("sum", "sum of each") and one == "mean" and 0 < kl.weight <= 1.01 and _is_half(kl):
             text = "the KL term is averaged over all its elements, and the reconstruction is summed"
             yield Answer(_where(kl.term), text, (_where(recon), place))
+        elif {one, other} == {"sum", "sum of each"} and _one_to_one(kl, recon):
+            summed, apart = (kl.term, recon) if one == "sum" else (recon, kl.term)
+            text = "this term is summed over the batch, and the one beside it is averaged over its samples"
+            yield Answer(_where(summed), text, (_where(apart), place))
+
+
+def _one_to_one(kl: Divergence, recon: Term) -> bool:
+    """True where the two stand beside one another at about equal weight, and neither is divided by the batch."""
+    divided = any(f.op in ("len", "size") for f in (*kl.term.factors, *recon.factors))
+    return not divided and recon.weight == 1 and HEAVY <= kl.weight * _ramp(kl.term) <= MOST
 
 
 def _per_sample(term: Term, *, ramp: bool = False) -> bool:
