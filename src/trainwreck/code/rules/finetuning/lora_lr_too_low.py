@@ -1,6 +1,7 @@
 """An adapter is trained with a learning rate for full fine-tuning.
 
-What: ``learning_rate`` of 5e-6 or less in supervised training of a LoRA adapter.
+What: ``learning_rate`` of 5e-6 or less in supervised training of a LoRA adapter; for low-rank matrices that a program
+adds itself, a rate for full fine-tuning with so few updates that they stay near zero.
 Why it matters: adapters start at zero and need ten times the rate of full fine-tuning: the loss hardly moves.
 When it is fine: for preference and policy training, and for going on with a trained adapter.
 """
@@ -13,6 +14,8 @@ from trainwreck.code.arguments import attributes_set
 from trainwreck.code.facts import made_names, only, option
 from trainwreck.code.huggingface import arguments_call, text_has, trainer_calls, trainer_option
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.crawling import crawling
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import keyword_place
 from trainwreck.core.evidence import Evidence
@@ -41,6 +44,11 @@ LOW = 5e-6
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _of_trainers(project)
+    yield from answers(__name__, project, crawling)
+
+
+def _of_trainers(project: Project) -> Iterator[Evidence]:
     if "learning_rate" in attributes_set(project) or text_has(project, "PeftModel.from_pretrained", "AutoPeft"):
         return
     for trainer in trainer_calls(project):
