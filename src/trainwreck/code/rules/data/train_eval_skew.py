@@ -23,6 +23,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.columns_apart import function_left_out
 from trainwreck.code.rehearsal.questions.evaluation import scaled_apart
 from trainwreck.code.rehearsal.questions.latents import other_latents
 from trainwreck.code.rule import sighting
@@ -60,7 +61,7 @@ SCALERS = pattern(r"Scaler$|Imputer$|^PCA$|Transformer$|^Normalizer$|^SelectKBes
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), scaled_apart, other_latents)
+    yield from further(__name__, project, _written(project), scaled_apart, function_left_out, other_latents)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
