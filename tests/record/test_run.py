@@ -270,9 +270,12 @@ def test_interrupting_once_is_enough(tmp_path: Path) -> None:
     endless = LOOPS["plain"].replace("for i in range(60):", "for i in [j % 60 for j in range(10**7)]:")
     (tmp_path / "train.py").write_text(START + endless.replace("print(loss.item())", "print(i, flush=True)"))
     words = [sys.executable, "-m", "trainwreck", "run", "--record-to", "rec", "train.py"]
+    # A shell's background jobs ignore Ctrl-C and hand that on; what is caught here is in order again in the child.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     group = subprocess.Popen(
         words, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT, start_new_session=True
     )
+    signal.signal(signal.SIGINT, before)
     assert group.stdout is not None
     group.stdout.readline()
     os.killpg(group.pid, signal.SIGINT)  # as a terminal does: parent and child

@@ -19,8 +19,10 @@ HALF = 0.6
 """Share of its first norm below which the weight has visibly shrunk."""
 STILL = 1e-5
 """Update-to-weight ratio below which a step does next to nothing; recipes aim at 1e-3."""
-LEAST_LOOKS = 8
-"""Sampled steps without which nothing is said: five of them are the first five steps."""
+LEAST_LOOKS, EARLY = 4, 5
+"""Sampled steps after the first five without which nothing is said."""
+NEAR_PEAK = 0.25
+"""Share of the highest rate above which weights are meant to move."""
 UNMOVED = 0.8
 """Share of weights that a step leaves as they are from which most of the training is lost; in single precision it is
 below a hundredth."""
@@ -110,9 +112,15 @@ def _warming(view: View, event: Event) -> Iterator[Evidence]:
 def _unmoved(view: View, event: Event) -> Iterator[Evidence]:
     """Weights in half precision that most steps leave as they are."""
     shares = _series(view, event, "unmoved")
-    if shares is None or len(shares) < LEAST_LOOKS or median(shares.values) < UNMOVED:
+    rates = _series(view, event, "lr")
+    if shares is None or rates is None or not len(rates):
         return
-    share = median(shares.values)
+    # Where the rate has been taken back, weights are meant to come to rest; the first looks are close together.
+    high = {s for s, rate in zip(rates.steps, rates.values, strict=True) if rate >= NEAR_PEAK * max(rates.values)}
+    looks = [v for s, v in zip(shares.steps, shares.values, strict=True) if s in high and s > EARLY]
+    if len(looks) < LEAST_LOOKS or median(looks) < UNMOVED:
+        return
+    share = median(looks)
     text = f"a step leaves {share:.0%} of the weights in half precision that have a gradient as they are"
     cast = event.value.get("cast") if isinstance(event.value, dict) else None
     where = _where(event, shares)
