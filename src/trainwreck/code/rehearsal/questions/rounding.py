@@ -17,6 +17,9 @@ from trainwreck.code.rehearsal.questions.terms import number_of
 CASTS = frozenset(["to", "bfloat16", "float", "double", "half", "type"])
 ADAPTIVE = 2e-4
 """Adam moves a weight by about its rate. A bf16 weight of 0.05 keeps steps of 2e-4 and more (2**-8 of it, halved)."""
+FALLING = 1e-3
+"""The same under a schedule that takes the rate down to zero: of a cosine from 1e-3, the last third lies below 2e-4."""
+FALLS = frozenset(["CosineAnnealingLR", "CosineAnnealingWarmRestarts", "OneCycleLR", "PolynomialLR"])
 PLAIN = 0.3
 """Rate of SGD over (1 - momentum) with gradients of about 1e-3 (a norm of 1 over a million weights, or 0.2 over fifty
 thousand): the step is then below 3e-4."""
@@ -40,7 +43,7 @@ def lost_in_bfloat16(run: Rehearsing) -> Iterator[Answer]:
         for param in run.parameters(cast.subject)[0]:
             last[id(param)] = cast
     for optimizer in [o for o in run.objects if is_optimizer(o)]:
-        if not _small(optimizer):
+        if not _small(run, optimizer):
             continue
         held, _ = run.optimized(optimizer)
         kinds = {id(last[id(p)]): last[id(p)] for p in held if id(p) in last and p.trainable is not False}
@@ -60,13 +63,15 @@ def _dtype(event: Event) -> str:
     return next((v.name for v in given if isinstance(v, External) and v.dotted.startswith("torch.")), "")
 
 
-def _small(optimizer: Obj) -> bool:
+def _small(run: Rehearsing, optimizer: Obj) -> bool:
     """True for the plain optimizers of torch at a rate whose steps bf16 does not keep."""
     rate = optimizer.get("lr", 1, 1e-3)
     if not optimizer.kind.startswith("torch.optim.") or not isinstance(rate, int | float):
         return False
     if optimizer.name in ADAMS:
-        return 0 < rate <= ADAPTIVE
+        schedules = [o for o in run.objects if o.name in FALLS and o.get("optimizer", 0) is optimizer]
+        falls = any(not o.get("eta_min") for o in schedules)
+        return 0 < rate <= (FALLING if falls else ADAPTIVE)
     momentum = optimizer.get("momentum", 2, 0.0)
     if optimizer.name != "SGD" or not isinstance(momentum, int | float) or not 0 <= momentum < 1:
         return False
