@@ -15,6 +15,8 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import later, text_of
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.replaced import replaced
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -73,6 +75,10 @@ DRAWS = pattern(r"init\.\w+_\(|\.(normal_|uniform_|zero_|fill_)\(|reset_paramete
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), replaced)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("apply", *RESETS):
         receiver = call.receiver
         if not isinstance(receiver, ast.Name | ast.Attribute) or (call.name == "apply" and not _fresh(project, call)):
