@@ -77,13 +77,20 @@ def _appends(node: ast.AST) -> bool:
     )  # fmt: skip
 
 
-def _evaluations(run: Rehearsing) -> Iterator[Event]:
+def _evaluations(run: Rehearsing) -> list[Event]:
     """Calls of networks in loops, outside of autograd or in evaluation mode, from turns that learn nothing."""
+    if "evaluations" not in run.memo:
+        run.memo["evaluations"] = list(_looked_for(run))
+    found: list[Event] = run.memo["evaluations"]
+    return found
+
+
+def _looked_for(run: Rehearsing) -> Iterator[Event]:
     forwards = [e for e in run.tape if e.name == "forward"]
     learning = {id(t) for b in backwards(run) for t in b.turns}
     for event in forwards:
         quiet = not event.grad_mode or event.state.get("training") is False
-        if not quiet or not event.turns or not isinstance(event.result, Node) or inside_another(event, forwards):
+        if not quiet or not event.turns or not isinstance(event.result, Node) or inside_another(run, event):
             continue
         if id(event.turns[-1]) not in learning and isinstance(event.turns[-1].node, ast.For | ast.While):
             yield event
@@ -107,12 +114,26 @@ def _rounds(run: Rehearsing) -> Iterator[Round]:
 
 def _descendants(run: Rehearsing, start: Node) -> set[int]:
     """``id`` of all that was computed from ``start``, not from how large it is."""
-    found = {id(start)}
-    for node in run.nodes:
-        if node.serial <= start.serial or node.op in SIZES:
-            continue
-        if any(id(p) in found for item in (*node.inputs, *node.options.values()) for p in parts(item)):
-            found.add(id(node))
+    table = _users(run)
+    found, todo = {id(start)}, [start]
+    while todo:
+        for user in table.get(id(todo.pop()), ()):
+            if id(user) not in found and user.op not in SIZES:
+                found.add(id(user))
+                todo.append(user)
+    return found
+
+
+def _users(run: Rehearsing) -> dict[int, list[Node]]:
+    """For each value what was computed from it, options included."""
+    if "users-of-all" not in run.memo:
+        table: dict[int, list[Node]] = {}
+        for node in run.nodes:
+            for item in (*node.inputs, *node.options.values()):
+                for inner in parts(item):
+                    table.setdefault(id(inner), []).append(node)
+        run.memo["users-of-all"] = table
+    found: dict[int, list[Node]] = run.memo["users-of-all"]
     return found
 
 

@@ -216,7 +216,7 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
             or id(forward.result) in feeding
         ):
             continue
-        if not isinstance(forward.subject, Obj) or moody(forward.subject) or inside_another(forward, open_forwards):
+        if not isinstance(forward.subject, Obj) or moody(forward.subject) or inside_another(run, forward):
             continue
         active = [
             e.subject
@@ -284,13 +284,20 @@ def _repeated(node: Node) -> bool:
     return node.op in ("repeat", "tile", "repeat_interleave") and times not in (1, -1)
 
 
-def inside_another(forward: Event, others: list[Event]) -> bool:
+def inside_another(run: Rehearsing, forward: Event) -> bool:
     """True if it runs inside the forward of another module of the program."""
+    if "forwards-by-place" not in run.memo:
+        table: dict[int, list[Event]] = {}
+        for event in run.tape:
+            if event.name == "forward" and event.place is not None and isinstance(event.result, Node):
+                table.setdefault(id(event.place[0]), []).append(event)
+        run.memo["forwards-by-place"] = table
+    known: dict[int, list[Event]] = run.memo["forwards-by-place"]
     return any(
-        o.serial < forward.serial and isinstance(o.result, Node) and o.result.serial >= forward.result.serial
-        and o.place is not None and any(p[0] is o.place[0] for p in forward.stack)
-        for o in others
-    )  # fmt: skip
+        o.serial < forward.serial and o.result.serial >= forward.result.serial
+        for place in forward.stack
+        for o in known.get(id(place[0]), ())
+    )
 
 
 def _learns_here(run: Rehearsing, forward: Event) -> bool:
@@ -333,7 +340,7 @@ def without_no_grad(run: Rehearsing) -> Iterator[Answer]:
         result = forward.result
         if not isinstance(result, Node) or not result.grad or id(result) in feeding or not forward.turns:
             continue
-        if not isinstance(forward.subject, Obj) or inside_another(forward, forwards) or forward.place is None:
+        if not isinstance(forward.subject, Obj) or inside_another(run, forward) or forward.place is None:
             continue
         if forward.subject.training is None or forward.state.get("training") is not False:
             continue
