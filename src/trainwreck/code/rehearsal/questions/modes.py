@@ -265,6 +265,10 @@ def _sampled(run: Rehearsing, forward: Event) -> bool:
 
 
 def _same_input(one: Event, other: Event) -> bool:
+    """True for passes over one value; elements of a list that is gone through may only look like one."""
+    taken = {id(n) for turn in other.turns for n in parts(turn.over)}
+    if any(id(n) in taken for a in other.args for n in parts(a)):
+        return False
     return len(one.args) == len(other.args) > 0 and all(a is b for a, b in zip(one.args, other.args, strict=True))
 
 

@@ -25,8 +25,8 @@ def never_called(run: Rehearsing) -> Iterator[Answer]:
     Said where the network's forward ran, all of it is understood, and no statement outside of ``__init__`` reads the
     attribute but as something to loop over."""
     learning = {id(p) for s in steps(run) if s.turns for p in held(s)}
-    if not learning or any(opaque(e.subject) for e in backwards(run)):
-        return
+    if not learning or any(opaque(e.subject) for e in backwards(run)) or any(e.name == "wrap" for e in run.tape):
+        return  # DDP finds them itself: ``ddp-unused-parameters``
     ran = {id(e.subject) for e in run.tape if e.name == "forward"}
     for root in run.objects:
         if root.cls is None or not is_module(root) or id(root) not in ran:
