@@ -20,7 +20,8 @@ MODULE = frozenset(
     """T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches
     eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict
     modules mtia named_buffers named_children named_modules named_parameters parameters requires_grad_
-    set_extra_state set_submodule share_memory state_dict to to_empty train training type xpu zero_grad functions""".split()
+    set_extra_state set_submodule share_memory state_dict to to_empty train training type xpu zero_grad
+    functions""".split()
 )
 """Public attributes of ``torch.nn.Module`` in torch 2.13, beside all that begin with ``register_``."""
 DYNAMIC = pattern(r"setattr|__dict__|__getattr|getattr\(self|hasattr|__slots__|\bvars\(|\blocals\(|AttributeError")
