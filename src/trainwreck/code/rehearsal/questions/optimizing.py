@@ -31,8 +31,8 @@ RESTORED = frozenset(["load_state_dict", "copy_"])
 def left_out(run: Rehearsing) -> Iterator[Answer]:
     """Parameters that a backward reaches and no optimizer that steps ever holds.
 
-    Not meant: weights that were loaded (a probe on a frozen trunk), that the program updates itself, or whose
-    gradient it reads; leaves that are made anew in a loop (adversarial inputs)."""
+    Not meant: weights that were loaded (a probe on a frozen trunk), those of a part in evaluation mode, what the program
+    updates itself or whose gradient it reads; leaves that are made anew in a loop (adversarial inputs)."""
     stepping = [e for e in steps(run)]
     if not settled(run):
         return
@@ -50,10 +50,23 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
         missing = [p for p in reached(event) if _learnable(p, event) and id(p) not in ever | read and id(p) not in told]
         missing = [p for p in missing if not written_by_hand(run, p) and not _in_plain_list(run, p)]
         missing = [p for p in missing if not any(i is r for i in p.inputs for r in reached(event))]  # a copy beside it
+        missing = [p for p in missing if id(p.owner) not in _quiet(run)]
         if missing:
             told |= ids(missing)
             yield _left_out(run, event, missing, [s for s in after if isinstance(s.subject, Obj)])
     yield from _thawed(run, stepping)
+
+
+def _quiet(run: Rehearsing) -> set[int]:
+    """Layers that run in evaluation mode wherever a gradient could go through them: features, not learners."""
+    if "quiet-layers" not in run.memo:
+        modes: dict[int, list[object]] = {}
+        for event in run.tape:
+            if event.name == "forward" and event.grad_mode:
+                modes.setdefault(id(event.subject), []).append(event.state.get("training"))
+        run.memo["quiet-layers"] = {key for key, found in modes.items() if all(mode is False for mode in found)}
+    quiet: set[int] = run.memo["quiet-layers"]
+    return quiet
 
 
 def settled(run: Rehearsing) -> bool:

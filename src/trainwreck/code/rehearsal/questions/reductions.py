@@ -148,6 +148,12 @@ def _size(value: Value) -> bool:
     return isinstance(value, Node) and value.op in ("size", "len") and value.inputs[1:2] in ((), (0,))
 
 
+def rescaled(run: Rehearsing) -> bool:
+    """True where gradients are divided or multiplied by hand between the backward and the step."""
+    scaled = (n for n in run.nodes if n.op in ("div", "mul") and n.options.get("inplace") is True)
+    return any(isinstance(n.inputs[0], Node) and n.inputs[0].op == "grad" for n in scaled if n.inputs)
+
+
 def _scales(run: Rehearsing) -> bool:
     """True for plain SGD at an ordinary rate: its step is proportional to the gradient."""
     built = [o for o in run.objects if is_optimizer(o)]

@@ -21,7 +21,7 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.reductions import beside_means, lines_of_statistics, summed
+from trainwreck.code.rehearsal.questions.reductions import beside_means, lines_of_statistics, rescaled, summed
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.terms import error_kinds, reductions
@@ -92,6 +92,8 @@ SLOW = 2e-3
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    if any(rescaled(run) for run in rehearsals(project)):
+        return
     found = list(_written(project))
     if found:
         statistics = {line for run in rehearsals(project) for line in lines_of_statistics(run)}

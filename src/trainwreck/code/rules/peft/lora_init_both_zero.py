@@ -69,7 +69,11 @@ def _zero(project: Project, owner: Scope, name: str) -> tuple[ast.AST, Scope] | 
     """Where the parameter gets its zeros, None if it gets anything else afterwards."""
     last: tuple[int, bool, ast.AST, Scope] | None = None
     for binding in owner.attributes.get(name, ()):
-        text = written(binding.value)
+        value = binding.value
+        for part in binding.path:
+            if isinstance(value, ast.Tuple | ast.List) and isinstance(part, int) and part < len(value.elts):
+                value = value.elts[part]
+        text = written(value)
         if "Parameter" in text or "Linear" in text:
             item = (binding.line, "zeros(" in text, binding.node, binding.scope)
             last = item if last is None or item[0] > last[0] else last

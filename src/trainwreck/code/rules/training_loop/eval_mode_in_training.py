@@ -226,18 +226,6 @@ def second(loader):
         net(x).sum().backward()
         opt.step()
 """,
-    """
-import torch
-from torch import nn
-def frozen_norms(loader):
-    backbone, head = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), nn.Linear(4, 2)
-    backbone.eval()
-    opt = torch.optim.Adam(head.parameters())
-    for x in loader:
-        opt.zero_grad()
-        head(backbone(x)).sum().backward()
-        opt.step()
-""",
 )
 
 
@@ -256,7 +244,7 @@ def _seen(project: Project) -> Iterator[Evidence]:
             continue
         if not _switches(project, outer, scope, "eval", 0):
             at = _left_in_eval(project, outer, scope)
-            if at is not None:
+            if at is not None and not _frozen_whole(project, at):
                 text = "the network is in evaluation mode when this loop begins, and nothing switches it back"
                 yield sighting(__name__, (outer, scope), text, proof=[at])
             continue
@@ -273,6 +261,19 @@ def _seen(project: Project) -> Iterator[Evidence]:
             yield sighting(__name__, inner or before[-1], text, proof=before[-1:] if inner else [])
         elif scope.kind == "function" and scope.owner is None and not any(True for _ in project.calls("train")):
             yield sighting(__name__, (outer, scope), "evaluation mode is set inside this loop and training mode never")
+
+
+def _frozen_whole(project: Project, switched: Call) -> bool:
+    """True if the network that is put into evaluation mode is frozen as a whole: its norms and dropout stay off."""
+    name = written(switched.receiver).split(".")[0] if switched.receiver is not None else ""
+    return any(
+        call.receiver is not None
+        and call.scope is switched.scope
+        and written(call.receiver).split(".")[0] == name
+        and [written(a) for a in (*call.node.args, *(k.value for k in call.node.keywords))] == ["False"]
+        and written(call.receiver) in (name, f"{name}.eval()")
+        for call in project.calls("requires_grad_")
+    )
 
 
 def _of_others(project: Project, outer: ast.AST, scope: Scope) -> bool:
