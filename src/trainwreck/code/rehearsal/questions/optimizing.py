@@ -31,8 +31,8 @@ RESTORED = frozenset(["load_state_dict", "copy_"])
 def left_out(run: Rehearsing) -> Iterator[Answer]:
     """Parameters that a backward reaches and no optimizer that steps ever holds.
 
-    Not meant: weights that were loaded (a probe on a frozen trunk), those of a part in evaluation mode, what the program
-    updates itself or whose gradient it reads; leaves that are made anew in a loop (adversarial inputs)."""
+    Not meant: weights that were loaded (a probe on a frozen trunk), those of a part in evaluation mode, what the
+    program updates itself or whose gradient it reads; leaves that are made anew in a loop (adversarial inputs)."""
     stepping = [e for e in steps(run)]
     if not settled(run):
         return
