@@ -87,6 +87,28 @@ def test_a_frozen_body_in_evaluation_mode_is_a_choice(tmp_path: Path, trained: b
     assert ("live-eval-mode-in-training" in told) == trained
 
 
+LOW_RANK = """
+from torch.nn.utils import parametrize
+class Delta(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.randn(2, 4) / 4), nn.Parameter(torch.zeros(8, 2))
+    def forward(self, w):
+        return w + self.b @ self.a
+model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.1), nn.Linear(8, 3))
+model.eval().requires_grad_(False)
+parametrize.register_parametrization(model[0], "weight", Delta())
+opt = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=1e-2)
+for step in range(30):
+    loss = nn.functional.cross_entropy(model(x), y)
+    opt.zero_grad(); loss.backward(); opt.step()
+"""
+
+
+def test_a_frozen_body_under_a_parametrisation_stays_in_evaluation_mode(tmp_path: Path) -> None:
+    assert "live-eval-mode-in-training" not in events(tmp_path, LOW_RANK)
+
+
 def test_the_first_class_of_a_contrastive_loss_is_no_sorted_data(tmp_path: Path) -> None:
     text = """
 net = nn.Linear(4, 8)

@@ -241,7 +241,8 @@ def has_modes(module: Any) -> bool:
 def trained_modes(module: Any, trained: bool) -> Iterator[Any]:
     """Dropout and batch norm below ``module``, without frozen parts: those are kept in evaluation mode on purpose.
 
-    ``trained`` holds for a module without parameters: whether what encloses it is trained.
+    ``trained`` holds for a module without parameters: whether something beside it is trained as a whole. A frozen layer
+    with a trainable parametrisation is not.
     """
     own = [p.requires_grad for p in module.parameters()]
     trained = any(own) if own else trained
@@ -249,6 +250,10 @@ def trained_modes(module: Any, trained: bool) -> Iterator[Any]:
         if trained:
             yield module
         return
+    if own:
+        parts = [[p.requires_grad for p in child.parameters()] for child in module.children()]
+        direct = any(p.requires_grad for p in module.parameters(recurse=False))
+        trained = direct or any(part and all(part) for part in parts)
     for child in module.children():
         yield from trained_modes(child, trained)
 
