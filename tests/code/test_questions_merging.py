@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainwreck.code.read import parse
-from trainwreck.code.witness import witness
-from trainwreck.core.program import Module, Program
+from marked import marked, told
 
 LAYER = """
 import copy
@@ -110,8 +108,4 @@ CASES += [("code-lora-scale-excessive", n, t) for n, t in SCALES.items()]
 
 @pytest.mark.parametrize(("sign", "name", "text"), CASES, ids=[n for _, n, _ in CASES])
 def test_told_where_it_is_marked(sign: str, name: str, text: str) -> None:
-    module = parse("s.py", text)
-    assert isinstance(module, Module), module
-    wanted = {n for n, line in enumerate(text.split("\n"), 1) if "# here" in line}
-    found = [e for e in witness(Program({"s.py": module})).evidence if e.sign == sign]
-    assert {e.where.line for e in found} == wanted
+    assert told(sign, text) == marked(text)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainwreck.code.read import parse
-from trainwreck.code.witness import witness
-from trainwreck.core.program import Module, Program
+from marked import marked, told
 
 T = """
 import torch, torch.nn as nn
@@ -135,8 +133,4 @@ GOOD = {
 
 @pytest.mark.parametrize("text", [*BAD.values(), *GOOD.values()], ids=[*BAD, *(f"good {n}" for n in GOOD)])
 def test_rewards_that_cannot_be_earned(text: str) -> None:
-    module = parse("s.py", text)
-    assert isinstance(module, Module), module
-    wanted = {n for n, line in enumerate(text.split("\n"), 1) if "# here" in line}
-    found = [e for e in witness(Program({"s.py": module})).evidence if e.sign == "code-reward-function-broken"]
-    assert {e.where.line for e in found} == wanted
+    assert told("code-reward-function-broken", text) == marked(text)

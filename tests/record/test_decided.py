@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded import run
 
 pytest.importorskip("torch", reason="torch is not installed")
 
@@ -161,17 +162,8 @@ CASES = {
 
 
 def answer(folder: Path, text: str) -> dict[str, Any]:
-    (folder / "train.py").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "trainwreck", "run", "--format", "json", "--record-to", "rec", "train.py"],
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, Any] = json.loads(done.stdout)
+    printed = run(folder, text, "--format", "json")
+    found: dict[str, Any] = json.loads(printed)
     return found
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from recorded import lines, run
 
 from trainwreck.engine import diagnose
 
@@ -60,17 +58,8 @@ train(model, model.parameters(), 400, after=average)
 
 
 def recorded(folder: Path, text: str) -> list[dict[str, Any]]:
-    (folder / "train.py").write_text(HEAD + text)
-    done = subprocess.run(
-        [sys.executable, "-m", "trainwreck", "run", "--record-to", "rec", "train.py"],
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return [json.loads(line) for line in (folder / "rec/rank0.jsonl").read_text().splitlines()]
+    run(folder, HEAD + text)
+    return [json.loads(line) for line in lines(folder).splitlines()]
 
 
 def line_of(text: str, part: str) -> int:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from recorded import lines, run
 
 from trainwreck.engine import diagnose
 
@@ -31,17 +29,8 @@ def train(model, clear):
 
 
 def events(folder: Path, text: str) -> str:
-    (folder / "train.py").write_text(PROGRAM + text)
-    done = subprocess.run(
-        [sys.executable, "-m", "trainwreck", "run", "--record-to", "rec", "train.py"],
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return (folder / "rec/rank0.jsonl").read_text()
+    run(folder, PROGRAM + text)
+    return lines(folder)
 
 
 def test_a_second_phase_that_clears_its_gradients_is_not_accused(tmp_path: Path) -> None:
