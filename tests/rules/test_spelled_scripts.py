@@ -1,7 +1,7 @@
 """Faults in spellings that no rule's own examples have, and healthy twins.
 
-``spellings_*.txt`` hold whole scripts: losses, graphs, axes and numerics; loops, schedules, checkpoints and ranks. A head
-``### id`` is a fault, to be found on the line with ``# expect`` and nowhere else; of a script under ``### healthy``
+``spellings_*.txt`` hold whole scripts: losses, graphs, axes and numerics; loops, schedules, checkpoints and ranks. A
+head ``### id`` is a fault, to be found on the line with ``# expect`` and nowhere else; of a script under ``### healthy``
 nothing is said.
 """
 
@@ -27,7 +27,7 @@ def scripts() -> Iterator[Any]:
             yield pytest.param(head, code, id=f"{path.stem}-{number}-{head}")
 
 
-@pytest.mark.parametrize(("head", "code"), scripts())
+@pytest.mark.parametrize(("head", "code"), list(scripts()))
 def test_the_fault_is_found_on_its_line_and_nothing_else(head: str, code: str) -> None:
     data = code.encode()
     found = check([Source("train.py", lambda: io.BytesIO(data), data, len(data))]).findings
