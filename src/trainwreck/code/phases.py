@@ -156,9 +156,11 @@ def _of_call(project: Project, node: ast.Call, scope: Scope, depth: int) -> Iter
         if isinstance(params, ast.Name):
             yield Event("optimizer", "", node, scope, name=params.id)
             return
-        for item in held(project, Call(node, scope))[0]:
-            if item.scope is scope:
-                yield Event("optimizer", written(item.node), node, scope)
+        here = [item for item in held(project, Call(node, scope))[0] if item.scope is scope]
+        for item in here:
+            yield Event("optimizer", written(item.node), node, scope)
+        if not here:
+            yield Event("optimizer", "", node, scope)
         return
     if depth < MAX_DEPTH:
         yield from _of_method(project, node, scope)
@@ -204,9 +206,17 @@ def _of_function(project: Project, node: ast.Call, scope: Scope, depth: int) -> 
             head, _, rest = inner.base.partition(".")
             if inner.kind == "optimizer" and inner.base == names[place]:
                 yield Event("optimizer", base, node, scope)
-            elif inner.kind in ("add", "freeze", "thaw") and (head in aliases):
+            elif inner.kind in ("add", "freeze", "thaw") and (head in aliases) and not _attribute_alone(inner):
                 whole = f"{base}.{rest}" if rest and inner.kind != "add" else base
                 yield Event(inner.kind, whole, node, scope, inner.test, f"{written(node.func)} {inner.name}")
+
+
+def _attribute_alone(event: Event) -> bool:
+    """True for ``part.requires_grad = False`` of a network itself, which changes none of its parameters."""
+    targets = event.node.targets if isinstance(event.node, ast.Assign) else []
+    return any(
+        isinstance(t, ast.Attribute) and t.attr == "requires_grad" and written(t.value) == event.base for t in targets
+    )
 
 
 def _is_network(project: Project, node: ast.expr, scope: Scope) -> bool:

@@ -41,10 +41,40 @@ def _grad(run: Rehearsing, asked: Asked) -> Value:
 def _optimizer(run: Rehearsing, asked: Asked) -> Value:
     closure = asked.get("closure", 0)
     result: Value = None
+    hooks = _hooks(run, asked.receiver) if asked.name == "step" else []
+    _call_hooks(run, asked, asked.receiver, [h for name, h in hooks if "pre" in name])
     if asked.name == "step" and closure is not None:
         result = run.call(closure, [], {}, asked.place, asked.frame)
     run.event(asked.name, asked.receiver, asked.args, asked.options, asked.place, state=held_by(run, asked.receiver))
+    _call_hooks(run, asked, asked.receiver, [h for name, h in hooks if "post" in name])
     return result
+
+
+@method("optimizer", "register_step_pre_hook", "register_step_post_hook")
+def _hooked(run: Rehearsing, asked: Asked) -> Value:
+    """``hook(optimizer, args, kwargs)`` is called around each ``step`` from now on."""
+    hooks = run.memo.setdefault("step hooks", {})
+    hooks.setdefault(id(asked.receiver), []).append((asked.name, asked.get("hook", 0, UNKNOWN)))
+    run.event(asked.name, asked.receiver, asked.args, asked.options, asked.place)
+    return run.node(asked.name, asked.given, asked.place, grad=False)
+
+
+@function("torch.optim.optimizer.register_optimizer_step_pre_hook",
+          "torch.optim.optimizer.register_optimizer_step_post_hook")  # fmt: skip
+def _hooked_all(run: Rehearsing, asked: Asked) -> Value:
+    run.memo.setdefault("step hooks", {}).setdefault(0, []).append((asked.name, asked.get("hook", 0, UNKNOWN)))
+    return run.node(asked.name, asked.given, asked.place, grad=False)
+
+
+def _hooks(run: Rehearsing, optimizer: Value) -> list[tuple[str, Value]]:
+    """Those of every optimizer, and its own."""
+    hooks = run.memo.get("step hooks", {})
+    return [*hooks.get(0, ()), *hooks.get(id(optimizer), ())]
+
+
+def _call_hooks(run: Rehearsing, asked: Asked, optimizer: Value, hooks: list[Value]) -> None:
+    for hook in hooks:
+        run.call(hook, [optimizer, (), Table({}, True)], {}, asked.place, asked.frame)
 
 
 def held_by(run: Rehearsing, optimizer: Value) -> dict[str, Value]:
@@ -103,7 +133,10 @@ def _scale(run: Rehearsing, asked: Asked) -> Value:
 def _scaler_step(run: Rehearsing, asked: Asked) -> Value:
     optimizer = asked.get("optimizer", 0)
     run.event("scaler_step", asked.receiver, asked.args, asked.options, asked.place)
+    hooks = _hooks(run, optimizer)
+    _call_hooks(run, asked, optimizer, [h for name, h in hooks if "pre" in name])
     run.event("step", optimizer, (), {}, asked.place, state={**held_by(run, optimizer), "scaler": asked.receiver})
+    _call_hooks(run, asked, optimizer, [h for name, h in hooks if "post" in name])
     return None
 
 

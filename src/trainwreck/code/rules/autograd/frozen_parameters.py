@@ -13,7 +13,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.facts import optimizers, source, trains
+from trainwreck.code.calls import written
+from trainwreck.code.facts import network, optimizers, source, trains
 from trainwreck.code.order import position
 from trainwreck.code.params import KEEPERS, builds
 from trainwreck.code.pattern import pattern
@@ -181,10 +182,21 @@ def _never_trained(project: Project, done: list[Event], scope: Scope) -> Iterato
         later = [e for e in done if position(e.node) > position(event.node)]
         if any(e.kind == "thaw" and (covers(root, e.base) or covers(e.base, root)) for e in later):
             continue
-        if event.base == root or not _fresh(project, root, scope, event):
+        if event.base == root or not _fresh(project, root, scope, event) or _single(project, event):
             continue
         text = f"{event.base} is frozen with the random weights that it was made with"
         yield sighting(__name__, (event.node, event.scope), text)
+
+
+def _single(project: Project, event: Event) -> bool:
+    """True where one parameter is set (a scale, a bias): its first value may be the one that is wanted."""
+    owner: ast.expr | None = None
+    match event.node:
+        case ast.Assign(targets=[ast.Attribute(value=owner, attr="requires_grad")]):
+            pass
+        case ast.Call(func=ast.Attribute(value=owner, attr="requires_grad_")):
+            pass
+    return owner is not None and written(owner) == event.base and not network(project, owner, event.scope)
 
 
 def _fresh(project: Project, root: str, scope: Scope, event: Event) -> bool:

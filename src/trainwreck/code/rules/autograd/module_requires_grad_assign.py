@@ -18,6 +18,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.freezing import assigned_to_module
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -75,7 +76,18 @@ def _written(project: Project) -> Iterator[Evidence]:
                     isinstance(target, ast.Attribute)
                     and target.attr == "requires_grad"
                     and isinstance(node.value, ast.Constant)
+                    and not _asked_what_it_is(project, target.value, scope)
                     and network(project, target.value, scope)
                 ):
                     text = f"{written(target.value)} is a module: the attribute freezes nothing, requires_grad_() does"
                     yield sighting(__name__, (node, scope), text)
+
+
+def _asked_what_it_is(project: Project, value: ast.expr, scope: Scope) -> bool:
+    """True where the function tells modules from parameters itself: ``isinstance(part, nn.Module)``."""
+    name = written(value)
+    for node in project.within(scope, ast.Call):
+        assert isinstance(node, ast.Call)
+        if written(node.func) in ("isinstance", "hasattr", "callable") and node.args and written(node.args[0]) == name:
+            return True
+    return False

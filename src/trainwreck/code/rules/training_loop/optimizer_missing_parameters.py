@@ -306,7 +306,11 @@ def _replaced(project: Project) -> Iterator[Evidence]:
                 continue
             for binding in bindings:
                 before = [c for c in built if c.line < binding.line and _covers(project, c, base)]
-                after = [c for c in built if c.line > binding.line and _covers(project, c, base)]
+                after = [
+                    c
+                    for c in built
+                    if c.line > binding.line and (_covers(project, c, base) or f"{name}." in written(c.node))
+                ]
                 if before and not after and binding.kind == "assign" and _layer(project, binding.value, scope):
                     text = f"{base}.{attribute} is replaced here, after the optimizer took its parameters"
                     yield sighting(__name__, (binding.node, scope), text, proof=before[-1:])
