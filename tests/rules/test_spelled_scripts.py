@@ -1,8 +1,7 @@
 """Faults in spellings that no rule's own examples have, and healthy twins.
 
-``spellings_*.txt`` hold whole scripts: losses, graphs, axes and numerics; loops, schedules, checkpoints and ranks. A
-head ``### id`` is a fault, to be found on the line with ``# expect`` and nowhere else; of a script under ``### healthy``
-nothing is said.
+``spellings_*.txt`` hold whole scripts. A head ``### id`` is a fault, to be found on the line with ``# expect`` and
+nowhere else; of a script under ``### healthy`` nothing is said.
 """
 
 from __future__ import annotations

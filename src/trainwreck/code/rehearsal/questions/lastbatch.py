@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards
 from trainwreck.code.rehearsal.questions.modes import inside_another
+from trainwreck.code.rehearsal.questions.roles import users
 from trainwreck.code.rehearsal.questions.selection import direction
 
 SIZES = frozenset(["len", "size", "numel", "nelement", "attribute"])
@@ -114,26 +115,13 @@ def _rounds(run: Rehearsing) -> Iterator[Round]:
 
 def _descendants(run: Rehearsing, start: Node) -> set[int]:
     """``id`` of all that was computed from ``start``, not from how large it is."""
-    table = _users(run)
+    table = users(run)
     found, todo = {id(start)}, [start]
     while todo:
         for user in table.get(id(todo.pop()), ()):
             if id(user) not in found and user.op not in SIZES:
                 found.add(id(user))
                 todo.append(user)
-    return found
-
-
-def _users(run: Rehearsing) -> dict[int, list[Node]]:
-    """For each value what was computed from it, options included."""
-    if "users-of-all" not in run.memo:
-        table: dict[int, list[Node]] = {}
-        for node in run.nodes:
-            for item in (*node.inputs, *node.options.values()):
-                for inner in parts(item):
-                    table.setdefault(id(inner), []).append(node)
-        run.memo["users-of-all"] = table
-    found: dict[int, list[Node]] = run.memo["users-of-all"]
     return found
 
 

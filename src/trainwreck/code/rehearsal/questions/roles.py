@@ -100,13 +100,13 @@ def trained(run: Rehearsing) -> list[Node]:
 
 
 def users(run: Rehearsing) -> dict[int, list[Node]]:
-    """For each value (by ``id``) those that were computed from it."""
+    """For each value (by ``id``) those that were computed from it, options included."""
     if "users" not in run.memo:
         table: dict[int, list[Node]] = {}
         for node in run.nodes:
-            for item in node.inputs:
-                for inner in parts(item):
-                    table.setdefault(id(inner), []).append(node)
+            inside = {id(inner) for item in (*node.inputs, *node.options.values()) for inner in parts(item)}
+            for key in inside:
+                table.setdefault(key, []).append(node)
         run.memo["users"] = table
     found: dict[int, list[Node]] = run.memo["users"]
     return found

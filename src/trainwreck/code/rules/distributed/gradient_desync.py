@@ -23,6 +23,34 @@ from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
+_JOB = """
+import torch, torch.nn as nn
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 3)
+    def encode(self, x):
+        return self.body(x).relu()
+    def forward(self, x):
+        return self.head(self.encode(x))
+def worker(rank, world):
+    dist.init_process_group("gloo", rank=rank, world_size=world)
+    ds = TensorDataset(torch.randn(1000, 8), torch.randint(0, 3, (1000,)))
+    loader = DataLoader(ds, 32, sampler=DistributedSampler(ds, world, rank))
+SETUP    opt = torch.optim.SGD(net.parameters(), 0.1)
+    for x, y in loader:
+        opt.zero_grad()
+STEP        opt.step()
+"""
+
+
+def _job(setup: str, step: str) -> str:
+    return _JOB.replace("SETUP", setup).replace("STEP", step)
+
+
 BAD = (
     """
 import torch
@@ -69,83 +97,30 @@ def worker(rank, ds):
     rows = [None, None]
     dist.all_gather(rows, shown)
 """,
-    """
-import torch, torch.nn as nn
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 3)
-    def encode(self, x):
-        return self.body(x).relu()
-    def forward(self, x):
-        return self.head(self.encode(x))
-def worker(rank, world):
-    dist.init_process_group("gloo", rank=rank, world_size=world)
-    ds = TensorDataset(torch.randn(1000, 8), torch.randint(0, 3, (1000,)))
-    loader = DataLoader(ds, 32, sampler=DistributedSampler(ds, world, rank))
-    net = DistributedDataParallel(Net())
-    opt = torch.optim.SGD(net.parameters(), 0.1)
-    for x, y in loader:
-        opt.zero_grad()
-        h = net.module.encode(x)  # expect
+    _job(
+        """    net = DistributedDataParallel(Net())
+""",
+        """        h = net.module.encode(x)  # expect
         nn.functional.cross_entropy(net.module.head(h), y).backward()
-        opt.step()
-    net.eval()
+""",
+    )
+    + """    net.eval()
     print(net(ds.tensors[0]).argmax(1))
 """,
-    """
-import torch, torch.nn as nn
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 3)
-    def encode(self, x):
-        return self.body(x).relu()
-    def forward(self, x):
-        return self.head(self.encode(x))
-def worker(rank, world):
-    dist.init_process_group("gloo", rank=rank, world_size=world)
-    ds = TensorDataset(torch.randn(1000, 8), torch.randint(0, 3, (1000,)))
-    loader = DataLoader(ds, 32, sampler=DistributedSampler(ds, world, rank))
-    net = DistributedDataParallel(Net())
-    opt = torch.optim.SGD(net.parameters(), 0.1)
-    for x, y in loader:
-        opt.zero_grad()
-        with net.no_sync():  # expect
+    _job(
+        """    net = DistributedDataParallel(Net())
+""",
+        """        with net.no_sync():  # expect
             nn.functional.cross_entropy(net(x), y).backward()
-        opt.step()
 """,
-    """
-import torch, torch.nn as nn
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 3)
-    def encode(self, x):
-        return self.body(x).relu()
-    def forward(self, x):
-        return self.head(self.encode(x))
-def worker(rank, world):
-    dist.init_process_group("gloo", rank=rank, world_size=world)
-    ds = TensorDataset(torch.randn(1000, 8), torch.randint(0, 3, (1000,)))
-    loader = DataLoader(ds, 32, sampler=DistributedSampler(ds, world, rank))
-    net = DistributedDataParallel(Net())
+    ),
+    _job(
+        """    net = DistributedDataParallel(Net())
     net.module.head = nn.Linear(16, 3)  # expect
-    opt = torch.optim.SGD(net.parameters(), 0.1)
-    for x, y in loader:
-        opt.zero_grad()
-        nn.functional.cross_entropy(net(x), y).backward()
-        opt.step()
 """,
+        """        nn.functional.cross_entropy(net(x), y).backward()
+""",
+    ),
 )
 GOOD = (
     """
@@ -218,59 +193,23 @@ def main(ds, model, opt, shard):
         opt.step()
         opt.zero_grad()
 """,
-    """
-import torch, torch.nn as nn
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 3)
-    def encode(self, x):
-        return self.body(x).relu()
-    def forward(self, x):
-        return self.head(self.encode(x))
-def worker(rank, world):
-    dist.init_process_group("gloo", rank=rank, world_size=world)
-    ds = TensorDataset(torch.randn(1000, 8), torch.randint(0, 3, (1000,)))
-    loader = DataLoader(ds, 32, sampler=DistributedSampler(ds, world, rank))
-    net = DistributedDataParallel(Net())
-    opt = torch.optim.SGD(net.parameters(), 0.1)
-    for x, y in loader:
-        opt.zero_grad()
-        parts = list(zip(x.chunk(2), y.chunk(2)))
+    _job(
+        """    net = DistributedDataParallel(Net())
+""",
+        """        parts = list(zip(x.chunk(2), y.chunk(2)))
         with net.no_sync():
             nn.functional.cross_entropy(net(parts[0][0]), parts[0][1]).backward()
         nn.functional.cross_entropy(net(parts[1][0]), parts[1][1]).backward()
-        opt.step()
 """,
-    """
-import torch, torch.nn as nn
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 3)
-    def encode(self, x):
-        return self.body(x).relu()
-    def forward(self, x):
-        return self.head(self.encode(x))
-def worker(rank, world):
-    dist.init_process_group("gloo", rank=rank, world_size=world)
-    ds = TensorDataset(torch.randn(1000, 8), torch.randint(0, 3, (1000,)))
-    loader = DataLoader(ds, 32, sampler=DistributedSampler(ds, world, rank))
-    core = Net()
+    ),
+    _job(
+        """    core = Net()
     core.head = nn.Linear(16, 3)
     net = DistributedDataParallel(core)
-    opt = torch.optim.SGD(net.parameters(), 0.1)
-    for x, y in loader:
-        opt.zero_grad()
-        nn.functional.cross_entropy(net(x), y).backward()
-        opt.step()
 """,
+        """        nn.functional.cross_entropy(net(x), y).backward()
+""",
+    ),
 )
 WRAPPERS = pattern(
     r"DistributedDataParallel$|^DDP$|FSDP|FullyShard|^fully_shard$|^replicate$|^parallelize|^average_"
