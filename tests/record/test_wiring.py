@@ -94,6 +94,36 @@ for step in range(30):
 """
 
 
+SURGERY = """
+body, heads = nn.Linear(4, 8), [nn.Linear(8, 3), nn.Linear(8, 3)]
+opt = torch.optim.SGD([*body.parameters(), *heads[0].parameters(), *heads[1].parameters()], lr=0.05)
+for step in range(40):
+    opt.zero_grad()
+    grads = []
+    {forward}
+    for head in heads:
+        {each}
+        for p in body.parameters():
+            p.grad = None
+        loss.backward(retain_graph=True)
+        grads.append([p.grad.clone() for p in body.parameters()])
+    for p, a, b in zip(body.parameters(), *grads):
+        p.grad = a + b
+    opt.step()
+"""
+
+
+def test_losses_of_one_forward_are_no_batches_that_add_up(tmp_path: Path) -> None:
+    """Gradient surgery (arXiv:2001.06782): each loss goes backward by itself, and the trunk's gradients are mixed."""
+    each = "loss = next(losses)"
+    forward = "h = body(x); losses = iter([nn.functional.cross_entropy(head(h), y) for head in heads])"
+    events(tmp_path, SURGERY.format(forward=forward, each=each))
+    found = diagnose([tmp_path / "rec"])
+    signs = {e.sign for cause in found.root_causes for e in cause.evidence}
+    assert not {s for s in signs if "accumul" in s or "discard" in s}, signs
+    assert '"micro_batches"' not in lines(tmp_path) or '"micro_batches": 2' not in lines(tmp_path)
+
+
 def test_a_frozen_body_under_a_parametrisation_stays_in_evaluation_mode(tmp_path: Path) -> None:
     assert "live-eval-mode-in-training" not in events(tmp_path, LOW_RANK)
 

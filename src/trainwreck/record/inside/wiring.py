@@ -60,6 +60,9 @@ class Wiring(Probe):
         self._discards: list[bool] = []
         self._looked_at = 0
         """Number of the last backward that was looked at: backwards between sampled steps are not."""
+        self._marker = torch.zeros((), requires_grad=True)
+        self._drawn: int | None = None
+        """Number of the newest node of autograd at that backward."""
 
     def backward(self, moment: Backward) -> None:
         """Before a backward: have the gradients of the last step been cleared?
@@ -69,6 +72,10 @@ class Wiring(Probe):
         if not moment.sampled or not moment.accumulates:
             return  # steps 6 to 10 are no sampled ones
         self._looked_at = moment.number
+        known, self._drawn = self._drawn, self._latest_node()
+        node = getattr(moment.loss, "grad_fn", None)
+        if known is not None and node is not None and node._sequence_nr() <= known:
+            return  # several losses of one forward (multi-task weighting, gradient surgery): no batches that add up
         line = moment.frame.f_lineno if moment.frame is not None else 0
         before = self._lines.get(line, 0)
         self._lines[line] = before + 1
@@ -76,6 +83,12 @@ class Wiring(Probe):
             self._between(moment)
         for early in self._watching:
             early.cleared = early.cleared or any(p.grad is None or not sample_of(p.grad).any() for p in early.held)
+
+    def _latest_node(self) -> int:
+        """Autograd numbers its nodes in the order in which they are made: the number of one that is made now."""
+        with torch.enable_grad():
+            number: int = (self._marker * 1.0).grad_fn._sequence_nr()
+        return number
 
     def _between(self, moment: Backward) -> None:
         """Between two backwards of the same line without a step: are the gradients of the first one gone?"""
