@@ -315,7 +315,11 @@ def _various(asked: Asked) -> Value:
     shape, name = asked.shape, asked.name
     if name == "expand":
         sizes = [size(s) for s in _sizes(asked) or []]
-        return Shape(tuple(None if s == -1 else s for s in sizes), False, shape.by) if sizes else ANY
+        if not sizes:
+            return ANY
+        missing = len(sizes) - len(shape.dims)
+        kept = (*(None,) * missing, *shape.dims) if not shape.open and missing >= 0 else (None,) * len(sizes)
+        return Shape(tuple(k if s == -1 else s for s, k in zip(sizes, kept, strict=True)), False, shape.by)
     if name in ("repeat", "tile"):
         times = [size(s) for s in _sizes(asked) or []]
         if not times or shape.open or len(times) < len(shape.dims):

@@ -16,11 +16,14 @@ from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
 
 LIMIT = pattern(r"trunc|time_?(out|limit|up)|out_of_time|horizon|max_(steps|t)\b|limit", re.IGNORECASE)
 
+BOTH = STRUCTURE | {"and", "logical_and", "bitwise_and", "mul"}
+"""What a flag goes through that stays set only where it was."""
+
 
 def cut_as_end(run: Rehearsing) -> Iterator[Answer]:
     """A flag that is also set at the time limit takes away the value of what follows."""
     told: set[int] = set()
-    flags = [n for n in run.nodes if _ended(n)]
+    flags = {id(n) for n in run.nodes if _ended(n)}
     if not flags:
         return
     for event, _ in losses_of(run):
@@ -28,14 +31,34 @@ def cut_as_end(run: Rehearsing) -> Iterator[Answer]:
             goes_on = _goes_on(node)
             if goes_on is None:
                 continue
-            behind = {id(n): n for n in ancestors(goes_on)}
-            flag = next((f for f in flags if id(f) in behind), None)
-            if flag is None or flag.place is None or id(flag.place[0]) in told:
+            flag = next((n for n in ancestors(goes_on) if id(n) in flags), None)
+            if flag is None or flag.place is None or id(flag.place[0]) in told or _paid_before(event.subject, flag):
                 continue
             told.add(id(flag.place[0]))
             text = "this flag is set at the time limit too, and takes the value of what follows away"
             yield Answer(_kept_at(run, flag), text, tuple(p for p in (node.place, event.place) if p is not None))
             return
+
+
+def _paid_before(loss: Value, flag: Node) -> bool:
+    """True where the value of what follows is added to the reward at the time limit: ``r + gamma * v(last) * cut``."""
+    sides = {id(i) for i in flag.inputs[:2] if isinstance(i, Node) and _of_time(i)}
+    for node in ancestors(loss):
+        if node.op != "mul" or len(node.inputs) < 2:
+            continue
+        for factor, rest in (node.inputs[:2], node.inputs[1::-1]):
+            cut = any(id(n) in sides for n in ancestors(factor, through=lambda n: n is not flag and n.op in BOTH))
+            if cut and any(n.op == "param" for n in ancestors(rest)):
+                return True
+    return False
+
+
+def _of_time(side: Node) -> bool:
+    """True for the one of two flags that is set at the time limit."""
+    if side.op == "part" and len(side.inputs) > 1 and side.inputs[1] == 3:
+        return True
+    text = ast.unparse(side.place[0]) if side.place is not None and isinstance(side.place[0], ast.expr) else ""
+    return bool(LIMIT.search(text)) or _counts(side)
 
 
 def _ended(node: Node) -> bool:

@@ -5,16 +5,10 @@ and the last axis of ``x.permute(0, 1, 2)`` are the same. ``None`` where the axe
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from dataclasses import dataclass
-
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
+from trainwreck.code.rehearsal.questions.contents import Axis, Content, in_memory
 from trainwreck.code.rehearsal.questions.roles import RAW
 
-Factor = int | tuple[str, int, int]
-Axis = tuple[Factor, ...]
-"""The sizes that the axis is the product of, outermost first; an axis of one element has none."""
 Axes = tuple[Axis, ...]
 Memo = dict[int, Axes | None]
 MAX_DEPTH = 120
@@ -34,32 +28,6 @@ POOLS = frozenset(
     adaptiveavgpool1d adaptiveavgpool2d adaptive_avg_pool1d adaptive_avg_pool2d""".split()
 )
 RECURRENT = frozenset(["lstm", "gru", "rnn"])
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """How many elements: symbols with their powers, and a number."""
-
-    symbols: frozenset[tuple[Factor, int]]
-    number: int
-
-    @staticmethod
-    def of(factors: Axis) -> Content:
-        return Content(
-            frozenset(Counter(f for f in factors if not isinstance(f, int)).items()),
-            math.prod(f for f in factors if isinstance(f, int)),
-        )
-
-    def divides(self, other: Content) -> bool:
-        mine, its = dict(self.symbols), dict(other.symbols)
-        return other.number % self.number == 0 and all(its.get(k, 0) >= n for k, n in mine.items())
-
-    def rest(self, other: Content) -> Axis:
-        """``other`` divided by this, which divides it."""
-        mine = dict(self.symbols)
-        left = [k for k, n in other.symbols for _ in range(n - mine.get(k, 0))]
-        number = other.number // self.number
-        return (*left, *((number,) if number > 1 else ()))
 
 
 def symbol(node: Node, at: int) -> Axis:
@@ -137,6 +105,8 @@ def _computed(node: Node, memo: Memo, depth: int) -> Axes | None:
         if op == "unsqueeze":
             return (*base[:at], (), *base[at:])
         return (*base[:at], *base[at + 1 :]) if at < len(base) and base[at] == () else None
+    if op == "expand":
+        return _expanded(base, rest, memo)
     if op == "getitem" and len(node.inputs) > 1:
         return _indexed(node, base, node.inputs[1])
     return None
@@ -156,6 +126,18 @@ def _broadcast(one: Axes | None, other: Axes | None) -> Axes | None:
     padded = ((),) * (len(long) - len(short)) + tuple(short)
     return tuple(b if a == () or (isinstance(b[:1] and b[0], int) and b) else a
                  for a, b in zip(long, padded, strict=True))  # fmt: skip
+
+
+def _expanded(base: Axes, rest: tuple[Value, ...], memo: Memo) -> Axes | None:
+    """Axes of one element take the size that is asked for; the others stay."""
+    asked = tuple(rest[0].items) if len(rest) == 1 and isinstance(rest[0], Items) else rest
+    asked = asked[0] if len(asked) == 1 and isinstance(asked[0], tuple) else asked
+    if len(asked) < len(base):
+        return None
+    padded = ((),) * (len(asked) - len(base)) + tuple(base)
+    found = [axis if axis or (isinstance(want, int) and want == -1) else sizes(want, memo)
+             for axis, want in zip(padded, asked, strict=True)]  # fmt: skip
+    return tuple(f for f in found if f is not None) if None not in found else None
 
 
 def _layer(node: Node, first: Value, base: Axes | None, memo: Memo, depth: int) -> Axes | None:
@@ -375,20 +357,3 @@ def target(node: Node, memo: Memo) -> Axes | None:
             return None
         found[missing[0]] = part.rest(whole)
     return tuple(in_memory(f, flat) for f in found if f is not None)
-
-
-def in_memory(axis: Axis, flat: Axis) -> Axis:
-    """The factors of an axis in the order in which they lie in memory: that of the value it is a view of."""
-    if len(axis) < 2:
-        return axis
-    left, number = Counter(f for f in axis if not isinstance(f, int)), math.prod(f for f in axis if isinstance(f, int))
-    found: list[Factor] = []
-    for factor in flat:
-        if isinstance(factor, int):
-            share = math.gcd(factor, number)
-            number //= share
-            found.extend([share] if share > 1 else [])
-        elif left[factor]:
-            left[factor] -= 1
-            found.append(factor)
-    return (*found, *left.elements(), *((number,) if number > 1 else ()))

@@ -8,7 +8,8 @@ from itertools import permutations
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.factors import Axes, Axis, Content, Memo, arguments, axes, target
+from trainwreck.code.rehearsal.questions.contents import Axis, Content
+from trainwreck.code.rehearsal.questions.factors import Axes, Memo, arguments, axes, target
 from trainwreck.code.rehearsal.questions.roles import users
 
 MOST = 6

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value, candidates
-from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.places import named, written_number
 from trainwreck.code.scopes import Scope
@@ -140,7 +140,7 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
             continue
         best, metric = sides[0], node.inputs[1 - sides[0]]
         better = direction(metric)
-        if better is None:
+        if better is None or _climbed(metric):
             continue
         larger = (GREATER[node.op] if best == 1 else not GREATER[node.op]) is not otherwise
         told.add(id(compare))
@@ -157,6 +157,12 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(
                 place, f"{texts[best]} starts at {start:g}, which no later value is better than", ((holder, scope),)
             )
+
+
+def _climbed(metric: Value) -> bool:
+    """True where inputs that were moved along a gradient lead to the value: an attack looks for the worst of them."""
+    grads = (n for n in ancestors(metric) if n.op == "grad")
+    return any(isinstance(i, Node) and (i.op != "param" or i.owner is None) for n in grads for i in n.inputs[-1:])
 
 
 def _kept_sides(texts: list[str], body: list[ast.stmt]) -> list[int]:

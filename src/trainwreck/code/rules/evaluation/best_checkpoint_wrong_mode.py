@@ -12,7 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import (
     only,
     option,
@@ -23,6 +23,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.choosing import worst_chosen
 from trainwreck.code.rehearsal.questions.selection import extreme_kept, worst_kept
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -319,7 +320,7 @@ def _seen(project: Project) -> Iterator[Evidence]:
         for scope in walked.scopes:
             for node in project.within(scope, ast.If):
                 assert isinstance(node, ast.If)
-                if _wrong(node):
+                if _wrong(node) and not _seeks_the_worst(node, scope):
                     yield sighting(__name__, (node, scope), f"{written(node.test)} keeps the worst value as the best")
     for call in project.calls("ModelCheckpoint", "EarlyStopping"):
         if project.called(call).split(".")[0] not in ("lightning", "pytorch_lightning", "tensorflow", "keras"):
@@ -341,6 +342,16 @@ def _high(name: str) -> bool:
 
 def _low(name: str) -> bool:
     return bool(LOW.search(name)) and not HIGH.search(name)
+
+
+def _keeps_a_model(node: ast.If) -> bool:
+    return any(word in written(s) for s in node.body for word in ("state_dict", "deepcopy", "torch.save"))
+
+
+def _seeks_the_worst(node: ast.If, scope: Scope) -> bool:
+    """True in an attack on a model: the inputs climb the loss, and the highest one is kept on purpose."""
+    calls = {last_name(n.func) for n in ast.walk(scope.node) if isinstance(n, ast.Call)}
+    return not _keeps_a_model(node) and not calls & {"step", "state_dict"} and bool(calls & {"grad", "sign"})
 
 
 def _pairs(node: ast.stmt) -> list[tuple[ast.expr, ast.expr]]:
@@ -366,8 +377,7 @@ def _wrong(node: ast.If) -> bool:
     greater = isinstance(test.ops[0], ast.Gt | ast.GtE)
     if "best" in left and "best" not in right:
         left, right, greater = right, left, not greater
-    kept = any(word in written(s) for s in node.body for word in ("state_dict", "deepcopy", "torch.save"))
-    if "best" in left or not ("best" in right or kept):
+    if "best" in left or not ("best" in right or _keeps_a_model(node)):
         return False
     replaced = any(
         written(target) == right and written(value) in (left, f"{left}.item()")
