@@ -37,6 +37,8 @@ SCALES = (
     "mu, sd = x.mean(axis=0), x.std(axis=0) + 1e-8\nx = sd / (x - mu)  # here",
     "mu, sd = np.mean(x, 0), np.std(x, 0)\nx = np.multiply(x - mu, sd) if False else (x - mu) * sd  # here",
     "x = (x - x.mean(0)) / x.std(0)",
+    "spread = (x - x.mean(0)) * x.std(0)\nprint(spread)",
+    "x = (x - x.mean(0)) / x.std(0) * (x.mean(0) / x.std(0))",
     "mu, sd = x.mean(0), x.std(0).clip(1e-6)\nx = (x - mu) / sd",
     "x = (x - x.mean(0)) / (x.max(0) - x.min(0))",
     "other = np.random.rand(500, 8)\nx = (x - x.mean(0)) / x.std(0) * other.std(0) + other.mean(0)",
@@ -75,6 +77,7 @@ RATIOS = (
     "r = (new - old).exp()\n    policy = -torch.min(r * adv, r.clamp(1.2, 0.8) * adv).mean()  # here",
     "r = (new - old).exp()\n    policy = -torch.min(r * adv, torch.clamp(r, max=0.2, min=-0.2) * adv).mean()  # here",
     "r = (new - old).exp()\n    policy = -torch.min(r * adv, torch.clamp(r, 0.8, 1.28) * adv).mean()",
+    "r = new - old\n    policy = -torch.min(r * adv, r.clamp(-0.2, 0.2) * adv).mean()",
 )
 CODES = """
 enc, dec, book = nn.Linear(16, 4), nn.Linear(4, 16), nn.Embedding(32, 4)
@@ -125,6 +128,8 @@ SCORES = (
     "q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))",
     "q @ k.transpose(-2, -1) * 64 ** -0.5",
     "q @ k.transpose(-2, -1) * 2.0",
+    "F.normalize(q, dim=-1) @ F.normalize(k, dim=-1).transpose(-2, -1) * 8.0",
+    "(q / q.norm(dim=-1, keepdim=True)) @ (k * k.square().sum(-1, keepdim=True).rsqrt()).mT * 8.0",
 )
 CASES = [
     *((standardised_wrongly, REGRESSION.replace("SCALE", code).replace("BACK", "pass")) for code in SCALES),

@@ -248,7 +248,28 @@ for _ in range(100):
     loss = -(net(obs).log_softmax(-1).gather(1, a) * reward(obs, a)).mean()
     opt.zero_grad(); loss.backward(); opt.step()
 """,
-    # learning from what was drawn, as from any text
+    # learning from what was drawn, as from any text; the draws that were right; with the weights of importance sampling
+    """
+for _ in range(100):
+    obs = torch.randn(16, 10)
+    with torch.no_grad():
+        a = torch.multinomial((net(obs) / 1.2).softmax(-1), 1)
+        keep = reward(obs, a) > 0
+    nll = -F.log_softmax(net(obs), -1).gather(1, a)
+    loss = (nll * keep).sum() / keep.sum().clamp(min=1)
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
+    """
+for _ in range(100):
+    obs = torch.randn(16, 10)
+    with torch.no_grad():
+        behaviour = F.log_softmax(net(obs) / 1.5, -1)
+        a = torch.multinomial(behaviour.exp(), 1)
+    logp = F.log_softmax(net(obs), -1).gather(1, a)
+    rho = (logp.detach() - behaviour.gather(1, a)).exp().clamp(max=2.0)
+    loss = -(rho * reward(obs, a) * logp).mean()
+    opt.zero_grad(); loss.backward(); opt.step()
+""",
     """
 for _ in range(100):
     obs = torch.randn(16, 10)

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import feeding
 from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, backwards, trained, users
 from trainwreck.code.rehearsal.questions.signs import terms
 
@@ -19,6 +21,7 @@ SPREADS = frozenset(["std", "nanstd"])
 CENTRES = frozenset(["mean", "nanmean", "median"])
 WAY = 6
 """Steps from the scores to the softmax: bias, mask, reshaping."""
+LENGTHS = frozenset(["norm", "vector_norm", "rsqrt"])
 SMALL = 0.1
 """A constant below it that is added to a spread keeps it from zero and changes nothing else."""
 
@@ -37,6 +40,8 @@ def scaled_back_wrongly(run: Rehearsing) -> Iterator[Answer]:
 def _put_together(run: Rehearsing, ops: tuple[str, ...]) -> Iterator[Answer]:
     told: set[int] = set()
     for node in run.nodes:
+        if node.op == "mul" and id(node) not in feeding(run):
+            continue  # a figure that is looked at may be anything
         text = _misbuilt(node) if node.op in ops else ""
         if text and node.place is not None and id(node.place[0]) not in told:
             told.add(id(node.place[0]))
@@ -128,6 +133,8 @@ def clip_turned(run: Rehearsing) -> Iterator[Answer]:
 def ratio_misbuilt(run: Rehearsing) -> Iterator[Answer]:
     """A clipped ratio that is no ratio: the exponential is missing, or it is clipped to a range without 1 inside."""
     for _, _, ratio, clamp in _clipped(run):
+        if ratio.op != "exp" and _around_zero(clamp):
+            continue  # the first order of the same objective: the logarithm of the ratio, clipped around its 0
         answer = _bounds(clamp) or _ratio(ratio, "exp")
         if answer is not None:
             yield answer
@@ -191,6 +198,11 @@ def _ratio(ratio: Node, fault: str) -> Answer | None:
     if fault == "old" and ratio.op == "exp" and old and not new:
         return Answer(inner.place, "the ratio is old over new: a likelier action gets a smaller ratio")
     return None
+
+
+def _around_zero(clamp: Node) -> bool:
+    low, high = clamp.get("min", 1), clamp.get("max", 2)
+    return isinstance(low, int | float) and isinstance(high, int | float) and low < 0 < high
 
 
 def _bounds(clamp: Node) -> Answer | None:
@@ -294,6 +306,20 @@ def _scores(node: Node) -> tuple[float, float] | None:
         if isinstance(product, Node) and product.op in PRODUCTS and isinstance(factor, int | float) and factor > 1:
             query = product.inputs[0] if product.inputs else None
             dims = query.shape.dims if isinstance(query, Node) else ()
-            if dims and isinstance(dims[-1], int):
+            units = all(_unit(i) for i in product.inputs[:2])
+            if dims and isinstance(dims[-1], int) and not units:
                 return float(dims[-1]), float(factor)
     return None
+
+
+def _unit(value: Value) -> bool:
+    """True for vectors of length one: their products are cosines, and are scaled up on purpose."""
+    for _ in range(WAY):
+        if not isinstance(value, Node) or not value.inputs:
+            return False
+        if value.op == "normalize":
+            return True
+        if value.op in ("div", "mul") and len(value.inputs) > 1:
+            return any(n.op in LENGTHS for n in near(value.inputs[1], WAY))
+        value = value.inputs[0]
+    return False

@@ -23,6 +23,9 @@ WAY = 8
 """Steps from a likelihood to the factor that it meets."""
 FLOWS = STRUCTURE | {"softmax", "log_softmax", "exp", "log", "masked_fill", "setitem"}
 MAX_CHAIN = 40
+LIKELIHOODS = frozenset(["gather", "log_prob", "take_along_dim", "getitem"])
+CHOOSES = frozenset("eq ne lt le gt ge compare isin logical_and logical_or logical_not and or not attribute".split())
+CONVERTS = frozenset(["float", "to", "long", "int", "astype", "bool"])
 
 
 def regrouped(run: Rehearsing) -> Iterator[Answer]:
@@ -88,7 +91,7 @@ def other_temperature(run: Rehearsing) -> Iterator[Answer]:
     """Actions drawn at one temperature whose likelihood, weighed by how well they did, is computed at another."""
     told: set[int] = set()
     for node in trained(run):
-        if node.op not in ("gather", "log_prob", "take_along_dim", "getitem") or node.place is None:
+        if node.op not in LIKELIHOODS or node.place is None:
             continue
         if id(node.place[0]) in told:
             continue
@@ -99,6 +102,8 @@ def other_temperature(run: Rehearsing) -> Iterator[Answer]:
             continue
         drawn_at, scored_at = _temperature(_logits(drawn)), _temperature(raw)
         if drawn_at is None or scored_at is None or math.isclose(drawn_at[0], scored_at[0], rel_tol=1e-6):
+            continue
+        if _corrected(run, node, drawn, drawn_at[0]):
             continue
         told.add(id(node.place[0]))
         text = (
@@ -119,9 +124,29 @@ def _weighed(run: Rehearsing, node: Node) -> bool:
         for user in level:
             if user.op == "exp":
                 return True
-            if user.op == "mul" and any(
-                isinstance(i, Node) and not i.grad and i.op != "attribute" for i in user.inputs
-            ):
+            if user.op == "mul" and any(isinstance(i, Node) and not i.grad and _judges(i) for i in user.inputs):
+                return True
+    return False
+
+
+def _judges(factor: Node) -> bool:
+    """True for a factor that is more than a choice of samples: those that are kept are learned as a text is."""
+    at: Value = factor
+    while isinstance(at, Node) and at.op in STRUCTURE | CONVERTS and at.inputs:
+        at = at.inputs[0]
+    return isinstance(at, Node) and at.op not in CHOOSES
+
+
+def _corrected(run: Rehearsing, node: Node, drawn: Node, temperature: float) -> bool:
+    """True where the likelihood is weighed by a ratio without gradient to the one that it was drawn with."""
+    for user in run.nodes:
+        if user.op != "exp" or user.grad or not user.inputs or not isinstance(user.inputs[0], Node):
+            continue
+        for other in ancestors(user.inputs[0]):
+            if other.op not in LIKELIHOODS or other is node or not any(drawn in _drawn(i) for i in other.inputs):
+                continue
+            at = _temperature(_scored(other))
+            if at is not None and math.isclose(at[0], temperature, rel_tol=1e-6):
                 return True
     return False
 

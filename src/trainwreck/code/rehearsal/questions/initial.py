@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
+from trainwreck.code.rehearsal.graph import graph
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import number
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, trained, users
@@ -33,9 +34,12 @@ THROUGH = frozenset(
 def wide(run: Rehearsing) -> Iterator[Answer]:
     """Weights so large for the width of their layer that what goes through grows from layer to layer."""
     found = [(layer, gain, place) for layer, gain, place in _gains(run) if gain >= GAIN]
+    wide_ones = {id(layer) for layer, _, _ in found}
+    behind = {id(layer): {id(n) for n in graph(layer)} & wide_ones - {id(layer)} for layer, _, _ in found}
+    stacked = {key for one, others in behind.items() if others for key in (one, *others)}
     told: set[int] = set()
     for layer, gain, place in found:
-        if (len(found) > 1 or gain >= ALONE) and id(place[0]) not in told:
+        if (id(layer) in stacked or gain >= ALONE) and id(place[0]) not in told:
             told.add(id(place[0]))
             most = max(g for _, g, p in found if p[0] is place[0])
             text = f"weights this large make the output of a layer up to {most:.0f} times as large as its input"
@@ -69,9 +73,9 @@ def _gains(run: Rehearsing) -> Iterator[tuple[Node, float, Place]]:
             seen.add(id(param))
             fan_in = _fan_in(layer, place, value)
             size = at_start(run, param, start)
-            if fan_in is None or size is None or _normalised(run, layer):
+            if fan_in is None or size is None or _normalised(run, layer) or _picks(layer, place):
                 continue
-            yield layer, size[0] * math.sqrt(fan_in) * _rescaled(run, layer), size[1]
+            yield layer, size[0] * math.sqrt(fan_in) * _rescaled(run, layer) * _next(run, layer, start), size[1]
 
 
 def _bare(value: Value) -> Node | None:
@@ -107,10 +111,34 @@ def _normalised(run: Rehearsing, layer: Node) -> bool:
         for user in users(run).get(id(queue.pop()), ()):
             if any(user.op.endswith(n) for n in NORMS) or user.op in ("normalize", "cosine_similarity", "sin", "cos"):
                 return True
-            if user.op in THROUGH and id(user) not in seen:
+            if (user.op in THROUGH or _scales(user)) and id(user) not in seen:
                 seen.add(id(user))
                 queue.append(user)
     return True
+
+
+def _scales(node: Node) -> bool:
+    """True for a product with, or a quotient by, a number."""
+    return node.op in ("mul", "div") and any(isinstance(i, int | float) for i in node.inputs[:2])
+
+
+def _picks(layer: Node, place: int) -> bool:
+    """True where the input is one-hot: one row of the weights is taken, nothing is summed."""
+    value: Value = layer.inputs[1 - place] if layer.op not in LAYERS else layer.inputs[0]
+    while isinstance(value, Node) and value.inputs and value.op in STRUCTURE:
+        value = value.inputs[0]
+    return isinstance(value, Node) and value.op == "one_hot"
+
+
+def _next(run: Rehearsing, layer: Node, start: int) -> float:
+    """0 where the very next layer multiplies all of it with zeros, as in a low-rank addition; else 1."""
+    for user in users(run).get(id(layer), ()):
+        if user.op in (*LAYERS, "matmul", "mm", "bmm") and user.inputs[0] is layer and len(user.inputs) > 1:
+            weight = _bare(user.inputs[1])
+            size = at_start(run, weight, start) if weight is not None else None
+            if size is not None and size[0] == 0:
+                return 0.0
+    return 1.0
 
 
 def _rescaled(run: Rehearsing, layer: Node) -> float:
@@ -155,6 +183,8 @@ def _echo(event: Event) -> bool:
 
 def _written(run: Rehearsing, event: Event, param: Node) -> float | None:
     args = [a for a in event.args if not (isinstance(a, Node) and a.op in ("param", "data", "detach"))]
+    if event.name == "zeros_":
+        return 0.0
     if event.name in FILLS:
         return _filled(run, event.name, args, event.options)
     if event.name.startswith("xavier_"):
@@ -183,6 +213,8 @@ def _size(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
     """The root mean square of what is drawn anew; None where it is not known."""
     if not isinstance(value, Node) or depth > 8:
         return None
+    if value.op in ("zeros", "zeros_like"):
+        return 0.0
     if value.op in ("randn", "randn_like"):
         return 1.0
     if value.op in ("rand", "rand_like"):
