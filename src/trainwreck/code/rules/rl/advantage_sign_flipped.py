@@ -18,6 +18,7 @@ from trainwreck.code.objective import objectives
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.bootstrap import value_added
 from trainwreck.code.rehearsal.questions.policy import advantage_turned
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -105,7 +106,7 @@ CAME = pattern(r"(^|_)(returns?|rets?|rewards?|rtg|targets?|td_target)(_|$)", re
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), advantage_turned)
+    yield from further(__name__, project, _written(project), advantage_turned, value_added)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -1,0 +1,182 @@
+"""Temporal differences: the value of the next state, the end of an episode, and the sum that goes back in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Place, Value, candidates
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import core
+
+LEAST_DISCOUNT = 0.5
+"""Discounts lie between 0.9 and 1 (Sutton and Barto, section 3.3); below a half something else is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """One term of a sum: its sign, the numbers and the values that are multiplied in it, and the whole of it."""
+
+    sign: int
+    numbers: tuple[float, ...]
+    values: tuple[Node, ...]
+    node: Node
+
+    @property
+    def discounted(self) -> bool:
+        return bool(self.numbers) and all(LEAST_DISCOUNT < n <= 1 for n in self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """``reward + discount * next * alive - value``: the two terms with values of states."""
+
+    node: Node
+    ahead: Summand
+    own: Summand
+
+
+def value_added(run: Rehearsing) -> Iterator[Answer]:
+    """A temporal difference in which the value of the state is added instead of taken off."""
+    told: set[int] = set()
+    for found in differences(run):
+        place = found.node.place
+        if found.own.sign == found.ahead.sign and place is not None and id(place[0]) not in told:
+            told.add(id(place[0]))
+            yield Answer(place, "the value of the state is added to the return that it is compared with: take it off")
+
+
+def end_ignored(run: Rehearsing) -> Iterator[Answer]:
+    """The end of an episode stops one of the two: the value of the next state, or the sum over later errors."""
+    told: set[int] = set()
+    for found in differences(run):
+        for carried in _carried(run, found.node):
+            ahead, back = _masks(found.ahead), _masks(carried)
+            answer = _compared(found.ahead.node, ahead, carried.node, back) or _compared(
+                carried.node, back, found.ahead.node, ahead
+            )
+            if answer is not None and id(answer.place[0]) not in told:
+                told.add(id(answer.place[0]))
+                yield answer
+
+
+def _compared(here: Node, mine: dict[int, bool], there: Node, others: dict[int, bool]) -> Answer | None:
+    """``mine`` and ``others``: arrays that factors are made of, with True for ``1 - x`` and False for ``x``."""
+    proof: tuple[Place, ...] = (there.place,) if there.place is not None else ()
+    if here.place is None or not any(others.values()):
+        return None
+    if not mine:
+        return Answer(here.place, "the end of an episode does not stop this, and stops the other sum beside it", proof)
+    if any(others.get(key) is True and alive is False for key, alive in mine.items()):
+        return Answer(
+            here.place, "this goes on where the episode ends and stops where it goes on: 1 - done is meant", proof
+        )
+    return None
+
+
+def differences(run: Rehearsing) -> list[Difference]:
+    if "temporal-differences" not in run.memo:
+        made: list[Difference] = []
+        inside: set[int] = set()
+        for node in run.nodes:
+            difference = _difference(node) if not any(id(i) in inside for i in node.inputs) else None
+            if difference is not None:
+                made.append(difference)
+                inside.add(id(node))
+        run.memo["temporal-differences"] = made
+    found: list[Difference] = run.memo["temporal-differences"]
+    return found
+
+
+def _difference(node: Node) -> Difference | None:
+    if node.op not in ("add", "sub") or not node.turns:
+        return None
+    parts = _summands(node, 1)
+    for own in parts:
+        if own.numbers or len(own.values) != 1 or own.values[0].op != "getitem":
+            continue
+        roots = _roots(own.values[0])
+        for ahead in parts:
+            if ahead is own or not ahead.discounted or ahead.sign < 0:
+                continue
+            later = [v for v in ahead.values if roots and _later(v, own.values[0], roots)]
+            if len(later) == 1 and len(parts) > 2:
+                rest = tuple(v for v in ahead.values if v is not later[0])
+                return Difference(node, Summand(ahead.sign, ahead.numbers, rest, ahead.node), own)
+    return None
+
+
+def _later(value: Node, own: Node, roots: set[int]) -> bool:
+    """True for another element of the same array, or one of the branches of a choice."""
+    return any(
+        isinstance(c, Node)
+        and c is not own
+        and c.op == "getitem"
+        and _roots(c) == roots
+        and c.inputs[1:] != own.inputs[1:]
+        for c in candidates(value)
+    )
+
+
+def _roots(value: Value) -> set[int]:
+    return {id(n) for n in core(value)}
+
+
+def _summands(value: Value, sign: int, depth: int = 0) -> list[Summand]:
+    if not isinstance(value, Node) or depth > 12:
+        return []
+    if value.op == "neg":
+        return _summands(value.inputs[0], -sign, depth + 1)
+    if value.op in ("add", "sub") and len(value.inputs) > 1:
+        second = sign if value.op == "add" else -sign
+        return _summands(value.inputs[0], sign, depth + 1) + _summands(value.inputs[1], second, depth + 1)
+    numbers, values = _factors(value)
+    return [Summand(sign, numbers, values, value)]
+
+
+def _factors(value: Value) -> tuple[tuple[float, ...], tuple[Node, ...]]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return (float(value),), ()
+    if isinstance(value, Node) and value.op == "mul" and len(value.inputs) > 1:
+        one, other = _factors(value.inputs[0]), _factors(value.inputs[1])
+        return one[0] + other[0], one[1] + other[1]
+    return (), (value,) if isinstance(value, Node) else ()
+
+
+def _masks(term: Summand) -> dict[int, bool]:
+    """The arrays behind the factors of a term, with True where it is one minus them."""
+    found: dict[int, bool] = {}
+    for value in term.values:
+        alive = value.op in ("sub", "rsub") and len(value.inputs) > 1 and value.inputs[0] in (1, 1.0)
+        for root in _roots(value.inputs[1] if alive else value):
+            found[root] = alive
+    return found
+
+
+def _carried(run: Rehearsing, error: Node) -> Iterator[Summand]:
+    """The terms by which a sum of later errors is carried on: ``error + discount * trace * alive * sum``."""
+    for node in run.nodes:
+        if node.op != "add" or node.serial < error.serial or node.turns != error.turns or len(node.inputs) < 2:
+            continue
+        if not any(i is error for i in node.inputs[:2]):
+            continue
+        for item in node.inputs[:2]:
+            if item is error:
+                continue
+            numbers, values = _factors(item)
+            before = [v for v in values if _earlier(v, node)]
+            if isinstance(item, Node) and len(before) == 1 and numbers:
+                yield Summand(1, numbers, tuple(v for v in values if v is not before[0]), item)
+
+
+def _earlier(value: Node, node: Node) -> bool:
+    """True for the sum of the turn before: made at the same place."""
+    return any(
+        isinstance(c, Node)
+        and c.op == "add"
+        and c.place is not None
+        and node.place is not None
+        and c.place[0] is node.place[0]
+        for c in candidates(value)
+    )
