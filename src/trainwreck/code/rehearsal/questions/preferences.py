@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, is_module
@@ -21,6 +22,10 @@ from trainwreck.code.rehearsal.questions.terms import Term, number_at, number_of
 REFERENCE = pattern(r"ref|old|frozen|base|anchor|prior|init|sft|start", re.IGNORECASE)
 CHOSEN = pattern(r"chosen|prefer|win|better|good|pos(itive)?|accepted|liked|yes|\byw\b|_w\b", re.IGNORECASE)
 REJECTED = pattern(r"reject|los(e|er|ing)|worse|bad|neg(ative)?|disliked|dispref|\byl\b|_l\b", re.IGNORECASE)
+
+LESS = pattern(r"energ|dist|cost|penalt|nll|perplex", re.IGNORECASE)
+"""Functions of which the smaller value is the better one."""
+DISTANCES = frozenset(["norm", "cdist", "pairwise_distance", "dist", "vector_norm"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +189,10 @@ def swapped(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _named(node: Node) -> int:
-    """+1 for a value of the chosen answer by the keys and names of its data, -1 of the rejected one."""
+    """+1 for a value of the chosen answer by the keys and names of its data, -1 of the rejected one; 0 also where
+    the smaller value is the better one."""
+    if _less_is_better(node):
+        return 0
     words: list[str] = []
     for inner in near(node, 200):
         if inner.op in ("item", "getitem", "batch", "element", "part", "argument"):
@@ -196,3 +204,15 @@ def _named(node: Node) -> int:
     text = " ".join(words)
     one, other = bool(CHOSEN.search(text)), bool(REJECTED.search(text))
     return 0 if one == other else 1 if one else -1
+
+
+def _less_is_better(node: Node) -> bool:
+    """True for distances and energies."""
+    for inner in near(node, 12):
+        first = inner.inputs[0] if inner.inputs else None
+        if inner.op in DISTANCES:
+            return True
+        if inner.op in ("pow", "square", "abs") and isinstance(first, Node) and first.op == "sub":
+            return True
+    calls = [at[0] for at in (*node.stack[-2:], node.place) if at is not None and isinstance(at[0], ast.Call)]
+    return any(LESS.search(last_name(c.func)) for c in calls)
