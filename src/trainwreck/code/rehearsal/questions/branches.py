@@ -26,7 +26,8 @@ COMPUTED = frozenset(
 SUMS = frozenset("add sum mean stack cat mul div sub truediv neg float squeeze".split()) | PASSED
 MEANT = pattern(
     r"prob(e|ing)|aux|online|monitor|detach|stop.?grad|no gradient|critic|baseline|value|calib|uncertain|adversar|"
-    r"linear.?eval|local|greedy|readout|domain|nuisance|confid|discrim|teacher|target|frozen|block",
+    r"linear.?eval|local|greedy|readout|domain|nuisance|confid|discrim|teacher|target|frozen|block|"
+    r"\bdur|length|pitch|energy|halt|iou|quality",
     re.IGNORECASE,
 )
 """Words that say of a head that it is only to look: in its names, or in a comment or docstring beside it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
-from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core, given, losses
 
@@ -14,6 +14,7 @@ INTEGERS = frozenset(["randint", "integers", "randrange", "randint_like"])
 FLAGS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 KEEPS = frozenset(["long", "int", "astype", "element", "getitem", "batch", "to", "tensor", "array", "asarray", "list"])
 FLOATS = frozenset(["float", "double", "half", "bfloat16"])
+MASKS = FLAGS | {"compare", "logical_and", "logical_not", "and", "not", "invert"}
 DEFAULT = -100
 """``ignore_index`` where none is given."""
 MAX_DEPTH = 30
@@ -81,10 +82,21 @@ def span(value: Value, depth: int = 0) -> Span | None:
     if value.op in ("remainder", "mod", "fmod") and isinstance(second, int) and second > 0:
         inner = span(first, depth + 1)
         return (0, second - 1) if inner is not None and inner[1] - inner[0] >= second - 1 else None
+    if value.op in ("getitem", "masked_select", "index_select", "take") and _chosen(first, second):
+        return None
     if value.op in KEEPS or value.op in STRUCTURE:
         source = first if value.op != "batch" else next(iter(parts(value.inputs)), None)
         return span(source, depth + 1)
     return None
+
+
+def _chosen(base: Value, index: Value) -> bool:
+    """True where not every value need come along: a mask picks some, or numbers are looked up in a table."""
+    if not isinstance(index, Node):
+        return False
+    masks = any(n.op in MASKS for n in near(index, 6))
+    written = isinstance(base, Node) and bool(base.inputs) and isinstance(base.inputs[0], Items | tuple)
+    return masks or (written and base.op in ("tensor", "array", "asarray", "as_tensor"))
 
 
 def _listed(value: Value, depth: int) -> Span | None:

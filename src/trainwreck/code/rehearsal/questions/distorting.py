@@ -20,6 +20,8 @@ DISTORTS = pattern(
     r"time_?warp|random_|rand_|scale_?aug|color"
 )
 """Words by which programs call random distortions of inputs."""
+SWEEP = 4
+"""Values that are looked at behind a distortion for how strong it is."""
 COMPARES = pattern(r"^sub$|loss|cross_entropy")
 FLAG = pattern(r"^(self\.)?(is_)?(train|training|augment|aug|augmentation|do_augment)(_mode)?$")
 """A test that tells training from evaluation, as a flag of a data set."""
@@ -43,7 +45,7 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
             seen.add((id(node), id(event)))
             if node.place is None or id(node.place[0]) not in trained or not _called_so(run, node):
                 continue
-            if _drawn_again(run, path, node) or id(node.place[0]) in undone:
+            if _drawn_again(run, path, node) or id(node.place[0]) in undone or _swept(run, node):
                 continue
             if _of_the_method(run, node, event):
                 continue
@@ -63,7 +65,8 @@ def _denoised(
     for node in learned(run):
         sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
         if len(sides) == 2 and sides[0].grad != sides[1].grad and COMPARES.search(node.op):
-            clean |= {id(n) for p in paths(next(s for s in sides if not s.grad)) for n in p.nodes}
+            plain = next(s for s in sides if not s.grad)
+            clean |= {id(plain), *(id(n) for p in paths(plain) for n in p.nodes)}
     return {
         id(node.place[0])
         for _, path in train
@@ -85,6 +88,20 @@ def _drawn_again(run: Rehearsing, path: Path, node: Node) -> bool:
             if [(id(t.node), t.index) for t in turns] == [(id(t.node), t.index) for t in mine]:
                 return True
     return False
+
+
+def _swept(run: Rehearsing, node: Node) -> bool:
+    """True where one call distorts by several known strengths in turn: a curve of robustness."""
+    where = node.stack[-1] if node.stack else node.place
+    strengths: set[tuple[float, ...]] = set()
+    for other in run.nodes:
+        there = other.stack[-1] if other.stack else other.place
+        if other.op != node.op or there is None or where is None or there[0] is not where[0]:
+            continue
+        if other.place is not None and node.place is not None and other.place[0] is node.place[0]:
+            near_ones = near(other, SWEEP)
+            strengths.add(tuple(i for n in near_ones for i in n.inputs if isinstance(i, int | float)))
+    return len(strengths) > 1
 
 
 def _random_steps(path: Path, begun: int, known: dict[tuple[int, int], bool]) -> list[Node]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import last_name, written
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Turn
 from trainwreck.code.rehearsal.graph import ancestors, parts
@@ -184,7 +184,12 @@ def _stops(loop: ast.AST) -> bool:
 
 
 def _single(walk: Round) -> bool:
-    """True for a loader whose only batch may be all of the data."""
+    """True for a loader whose only batch may be all of the data, and where a single batch is asked for."""
+    over = walk.turn.node.iter if isinstance(walk.turn.node, ast.For) else None
+    if isinstance(over, ast.Call) and last_name(over.func) in ("islice", "range", "take"):
+        counts = over.args[1:2] if last_name(over.func) == "islice" else over.args[:1]
+        if counts and isinstance(counts[0], ast.Constant) and counts[0].value == 1:
+            return True
     for node in ancestors(tuple(walk.forward.args)):
         if node.op == "batch" and isinstance(node.owner, Obj):
             size = node.owner.get("batch_size", 1)

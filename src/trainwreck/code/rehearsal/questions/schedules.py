@@ -51,7 +51,7 @@ def granularity(run: Rehearsing) -> Iterator[Answer]:
         move, user = moved[-1], users[-1]
         done, updates = times(run, moved), times(run, [u for u in users if u.subject is user.subject])
         rarer = done is not None and updates is not None and done * 2 < updates
-        each_update = len(move.turns) >= len(user.turns) and not rarer
+        each_update = len(_rounds(move)) >= len(_rounds(user)) and not rarer
         if each_update:
             wrong = _too_often(run, scheduler, move, done)
         else:
@@ -85,6 +85,17 @@ def named_length(run: Rehearsing, scheduler: Obj, epochs: Turn) -> Place | None:
     return None
 
 
+def _rounds(event: Event) -> list[Turn]:
+    """The loops around a step, without one over the schedules or the optimizers themselves."""
+    found = []
+    for turn in event.turns:
+        items = turn.over.items if isinstance(turn.over, Items) else turn.over if isinstance(turn.over, tuple) else ()
+        inner = [i for item in items for i in _held_in(item)]
+        if not any(i is event.subject for i in inner):
+            found.append(turn)
+    return found
+
+
 def _too_rare(
     run: Rehearsing, scheduler: Obj, move: Event, user: Event, done: float | None, updates: float | None
 ) -> str:
@@ -108,7 +119,7 @@ def _per_epoch(value: Value) -> bool:
 
 
 def _too_often(run: Rehearsing, scheduler: Obj, move: Event, done: float | None) -> str:
-    if len(move.turns) < 2:
+    if len(_rounds(move)) < 2:
         return ""
     epochs = trips(run, move.turns[0])
     gamma = number(run, scheduler.get("gamma", 2 if scheduler.name in ("StepLR", "MultiStepLR") else 1))
@@ -220,7 +231,10 @@ def factor(run: Rehearsing, scheduler: Obj, at: int) -> float | None:
 def never_moved(run: Rehearsing) -> Iterator[Answer]:
     """A schedule of an optimizer that steps, and that nothing moves or keeps."""
     inside = [i for o in run.objects for v in (*o.args, *o.options.values()) for i in _held_in(v)]
+    moving = {id(s.place[0]) for s in schedules(run) if moves(run, s) and s.place is not None}
     for scheduler in schedules(run):
+        if scheduler.place is not None and id(scheduler.place[0]) in moving:
+            continue  # another run of the same line moves
         users = [s for s in steps(run) if s.subject in driven(scheduler) and s.turns and s.serial > scheduler.serial]
         asked = [
             e

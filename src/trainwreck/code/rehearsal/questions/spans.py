@@ -69,7 +69,7 @@ def _told(run: Rehearsing, scheduler: Obj, done: float) -> tuple[str, Value]:
         if not length or length < 1:
             continue
         unit = length / done
-        if length > LONG * done and not kept and not _warms_up(scheduler):
+        if length > LONG * done and not kept and not _warms_up(scheduler) and not _begins(scheduler, done):
             many = f"{unit:.3g} times as long as the run in which it moves"
             return f"{name} is {many}: the rate hardly decays", value
         short = length < SHORT * done
@@ -78,6 +78,13 @@ def _told(run: Rehearsing, scheduler: Obj, done: float) -> tuple[str, Value]:
         if short and name == "CosineAnnealingLR":
             return f"{name} is at its end after {unit:.1%} of the run, and the rate rises again", value
     return "", None
+
+
+def _begins(scheduler: Obj, done: float) -> bool:
+    """True where some of several milestones lie within the run."""
+    given = scheduler.get("milestones", 1) if scheduler.name == "MultiStepLR" else None
+    listed = given.items if isinstance(given, Items) else given if isinstance(given, tuple) else ()
+    return any(isinstance(m, int) and m < done for m in listed)
 
 
 def _warms_up(scheduler: Obj) -> bool:

@@ -15,6 +15,7 @@ from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, unkn
 from trainwreck.code.rehearsal.questions.terms import number_of
 
 MAX_LEAVES = 40
+LOGS = frozenset(["log", "log_softmax", "xlogy", "entropy"])
 KEEPS = STRUCTURE - DETACHES
 
 
@@ -40,7 +41,7 @@ def idle(run: Rehearsing) -> Iterator[tuple[Node, Idle]]:
                 if leaf.grad or any(id(n) in shown for n in _behind_cuts(leaf)):
                     continue  # ``x - x.detach()`` counts as a number on purpose
                 cut = _cut(leaf, trained)
-                if cut is not None:
+                if cut is not None and not _of_a_divergence(leaf, cut, live):
                     yield loss, Idle(leaf, cut)
 
 
@@ -84,6 +85,12 @@ def _behind_cuts(leaf: Node) -> list[Node]:
             break
         found.append(node.inputs[0])
     return found
+
+
+def _of_a_divergence(leaf: Node, cut: Node, live: list[Node]) -> bool:
+    """True for the entropy of probabilities that another summand learns to give: together they are a divergence."""
+    logs = any(n.op in LOGS for n in ancestors(leaf, through=lambda n: n is not cut))
+    return logs and any(n is cut for other in live for n in ancestors(other))
 
 
 def _cut(leaf: Node, trained: set[int]) -> Node | None:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from trainwreck.code.bounds import interval, origin
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import loops
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.averaging import never_moved
@@ -98,12 +99,16 @@ EXTREME = 0.99995
 """From here on the average looks back 20,000 updates and more; only runs of 100,000 steps use such a decay."""
 LOOKS_BACK = 0.5
 """Updates times (1 - decay): below this, more than 60% of the average are the first weights."""
+CORRECTED = pattern(r"/=?\s*\(?\s*1(\.0)?\s*-\s*[\w.\[\]]+\s*\*\*")
+"""A division by ``1 - decay ** n``: the average starts at zero and is corrected for it (Kingma and Ba 2014)."""
 SWAPPED = 0.2
 """An average that keeps less than this of its old value is none; published decays lie at 0.9 and above."""
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (_swapped, never_moved, left_behind, backwards_average, weights_stay)
+    asked = [_swapped, never_moved, left_behind, backwards_average]
+    if not any(CORRECTED.search(w.top.module.text) for w in project.walked.values()):
+        asked.append(weights_stay)
     yield from further(__name__, project, _written(project), *asked)
 
 
@@ -115,6 +120,8 @@ def _written(project: Project) -> Iterator[Evidence]:
             continue
         times = _times(project, node, scope)
         place = origin(project, _innermost(keep), where)
+        if CORRECTED.search(where.module.text):
+            continue
         if times * (1 - low) < LOOKS_BACK or (low >= EXTREME and math.isinf(times)):
             text = f"with a decay of {low:g} the average still holds the first weights when the run ends"
             yield sighting(__name__, place, text, proof=[(scope.module.path, node.lineno, "the update")])
