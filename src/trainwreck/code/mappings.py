@@ -22,10 +22,31 @@ def made_apart(project: Project) -> Iterator[tuple[Call, Call]]:
             if scope.kind != "function" or not _numbers_words(project, scope):
                 continue
             calls = project.callers(scope)
-            held = [c for c in calls if _texts(c, HELD) and not _texts(c, TRAIN)]
+            held = [c for c in calls if _texts(c, HELD) and not _texts(c, TRAIN) and not _only_counted(project, c)]
             others = [c for c in calls if c not in held]
             if held and others:
                 yield held[0], others[0]
+
+
+def _only_counted(project: Project, call: Call) -> bool:
+    """True for a table of which only the size and the words are asked, and no number."""
+    statement = project.statement(call.node, call.scope)
+    if not isinstance(statement, ast.Assign):
+        return False
+    names = {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    if isinstance(statement.value, ast.Tuple) and isinstance(statement.targets[0], ast.Tuple):
+        pairs = zip(statement.targets[0].elts, statement.value.elts, strict=False)
+        names = {t.id for t, v in pairs if v is call.node and isinstance(t, ast.Name)}
+    uses = [n for n in ast.walk(call.scope.node)
+            if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]  # fmt: skip
+    return bool(uses) and all(_counts(next(iter(project.ancestors(u, call.scope)), None)) for u in uses)
+
+
+def _counts(above: ast.AST | None) -> bool:
+    """``len(table)``, ``set(table)``, ``table.keys()``, ``word in table``."""
+    if isinstance(above, ast.Call):
+        return last_name(above.func) in ("len", "set", "sorted", "print")
+    return isinstance(above, ast.Compare) or (isinstance(above, ast.Attribute) and above.attr == "keys")
 
 
 def _texts(call: Call, words: re.Pattern[str]) -> bool:

@@ -18,6 +18,7 @@ NUMBERS = frozenset(["id", "num_workers"])
 """What ``get_worker_info()`` tells of the worker; its ``seed`` decides about no sample."""
 DRAWS = frozenset(["integers", "randint", "choice", "choices", "sample", "multinomial", "random_sample", "randrange"])
 """Random picks: workers that pick for themselves repeat nothing on purpose."""
+ORDERS = frozenset(["randperm", "permutation", "shuffle"])
 OTHER_WORKERS = ("split_by", "shard", "distribute")
 """Parts of names of helpers that share the samples out."""
 
@@ -33,6 +34,8 @@ def whole_walk(project: Project, method: Scope) -> ast.AST | None:
         return None
     for loop in (n for n in ast.walk(node) if isinstance(n, ast.For | ast.comprehension)):
         if not _used(node, loop) or _drawn(node, loop.iter, known) or _unclear(loop.iter):
+            continue
+        if _endless(node, loop) or _shares_itself(project, loop.iter, method):
             continue
         if isinstance(loop, ast.For) and any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(loop)):
             return loop
@@ -125,11 +128,32 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _drawn(node: FunctionNode, over: ast.expr, known: set[str]) -> bool:
-    """True for a loop over numbers that were picked at random: ``rng.integers(n, size=k)``; an order is none."""
+    """True for a loop over numbers that were picked at random: ``rng.integers(n, size=k)``, ``randperm(n)[:k]``; a
+    whole order is none."""
     looked = [over]
     names = _names(over)
     looked += [a.value for a in ast.walk(node) if isinstance(a, ast.Assign) and _names(a.targets[0]) & names]
-    return any(isinstance(n, ast.Call) and last_name(n.func) in DRAWS for one in looked for n in ast.walk(one))
+    inside = [n for one in looked for n in ast.walk(one)]
+    some = [n.value for n in inside if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Slice)]
+    return any(isinstance(n, ast.Call) and last_name(n.func) in DRAWS for n in inside) or any(
+        isinstance(n, ast.Call) and last_name(n.func) in ORDERS for n in some
+    )
+
+
+def _endless(node: FunctionNode, loop: ast.AST) -> bool:
+    """True in ``while True`` with orders that each worker draws from the seed that torch gives it."""
+    around = (n for n in ast.walk(node) if isinstance(n, ast.While) and isinstance(n.test, ast.Constant))
+    if not any(inner is loop for n in around for inner in ast.walk(n)):
+        return False
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call) and last_name(n.func) in ORDERS]
+    makers = [ast.unparse(c.func.value) if isinstance(c.func, ast.Attribute) else "" for c in calls]
+    return any(m in ("torch", "random") and not c.keywords for m, c in zip(makers, calls, strict=True))
+
+
+def _shares_itself(project: Project, over: ast.expr, method: Scope) -> bool:
+    """True for another iterable data set, which is asked by itself which worker goes through it."""
+    owner = project.class_of(over, method)
+    return owner is not None and project.find_method(owner, "__iter__") is not None
 
 
 def _unclear(over: ast.expr) -> bool:

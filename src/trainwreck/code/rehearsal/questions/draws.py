@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from itertools import islice
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.domain import Node, Obj
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.order import COMPARES, paired
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, meets, paths
 from trainwreck.code.rehearsal.questions.places import parting
+from trainwreck.code.rehearsal.questions.redrawn import generator_of
 from trainwreck.code.rehearsal.questions.roles import backwards, learns
 
 DRAWS = RANDOM | {"randrange", "choices"}
@@ -30,7 +31,7 @@ def drawn_apart(run: Rehearsing) -> Iterator[Answer]:
             targets = [p for node in outside if not learns(node) for p in paths(node) if p.steps]
             inputs = [p for node in inside for p in paths(node) if p.steps]
             pair = _apart(inputs, targets)
-            if pair is None:
+            if pair is None or _replayed(run, *pair):
                 continue
             place = parting(pair[1], pair[0]) or pair[1].place
             if place is not None:
@@ -54,6 +55,20 @@ def _apart(inputs: list[Path], targets: list[Path]) -> tuple[Node, Node] | None:
             if one.root is target.root or paired(one, target):
                 found = found or (next(iter(mine.values())), next(iter(theirs.values())))
     return found if len(drawn) == len(inputs) else None
+
+
+def _replayed(run: Rehearsing, one: Node, other: Node) -> bool:
+    """True for the same numbers once more: two generators of one seed, at the same place of their sequence."""
+    makers = [generator_of(one), generator_of(other)]
+    if makers[0] is None or makers[1] is None or makers[0] is makers[1] or one.op != other.op:
+        return False
+    seeds = [[i for i in (m.inputs if isinstance(m, Node) else getattr(m, "args", ())) if not isinstance(i, Obj)]
+             for m in makers]  # fmt: skip
+    same = len(seeds[0]) == len(seeds[1]) and all(a is b or (not isinstance(a, Node) and a == b)
+                                                  for a, b in zip(*seeds, strict=True))  # fmt: skip
+    before = [sum(n.op in DRAWS and n.serial < d.serial and generator_of(n) is m for n in run.nodes)
+              for m, d in zip(makers, (one, other), strict=True)]  # fmt: skip
+    return bool(seeds[0]) and same and before[0] == before[1]
 
 
 def _draws(path: Path) -> dict[int, Node]:

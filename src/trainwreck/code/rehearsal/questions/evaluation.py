@@ -196,8 +196,8 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
             if blocks is None or blocks.place is None or any(_any_order(s.index) for s in path.steps):
                 continue
             loader, whole = _taken(run, path.nodes)
-            if loader is not None and not _in_order(run, loader):
-                continue
+            if loader is not None and (not _in_order(run, loader) or blocks.serial > loader.serial):
+                continue  # what is made later, while the loader is gone through, is one sample
             after = {id(n.place[0]) for n in whole if n.place is not None}
             moves = [s.place for s in path.steps if s.moving and s.place is not None and id(s.place[0]) in after]
             if loader is None and not moves:

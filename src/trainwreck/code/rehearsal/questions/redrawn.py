@@ -85,7 +85,7 @@ def _stream(run: Rehearsing, path: Path) -> Stream | None:
     for node in run.nodes:
         if node.serial >= root.serial:
             break
-        if node.serial > at and node.op in DRAWS and _maker(node) is maker:
+        if node.serial > at and node.op in DRAWS and generator_of(node) is maker:
             if maker is None and node.full.partition(".")[0] != package:
                 continue
             before.append((node.op, node.shape.dims, node.shape.open))
@@ -96,7 +96,7 @@ def _stream(run: Rehearsing, path: Path) -> Stream | None:
     return (seed, package if maker is None else "", tuple(before), root.op, root.shape.dims[1:])
 
 
-def _maker(draw: Node) -> Value:
+def generator_of(draw: Node) -> Value:
     """The generator that draws; None for that of the whole process."""
     given = draw.options.get("generator")
     if given is not None:
@@ -106,7 +106,7 @@ def _maker(draw: Node) -> Value:
 
 def _begun(run: Rehearsing, draw: Node) -> tuple[int, Value, Stream] | None:
     """When the generator of a draw was seeded, the generator, and the seed if it is written out."""
-    maker = _maker(draw)
+    maker = generator_of(draw)
     if isinstance(maker, Node):
         given = tuple(i for i in maker.inputs if not isinstance(i, Obj))
         return (maker.serial, maker, given) if _written(given) else None
