@@ -1,10 +1,9 @@
-"""Two networks against each other: what each is pulled to, whose gradient goes where, and the generator's noise."""
+"""Two networks against each other: what each is pulled to, and whose gradient goes where."""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
@@ -24,12 +23,12 @@ TOWARDS = frozenset(
     """binary_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss smooth_l1_loss soft_margin_loss""".split()
 )
 NOISE = frozenset(["randn", "rand", "normal", "standard_normal", "randn_like", "rand_like", "uniform", "sample"])
-SPREADS = frozenset(["expand", "repeat", "expand_as", "tile", "broadcast_to", "repeat_interleave"])
-PICKS = frozenset(["getitem", "element", "batch", "index_select", "gather", "permute_rows", "setitem", "add", "lerp"])
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+Score = Callable[[Node], bool]
+
+
+class Side(NamedTuple):
     """A value of one network that goes into the other: ``value`` of ``maker`` is judged by ``judge`` (bits)."""
 
     value: Node
@@ -68,8 +67,7 @@ def _layer(known: Learners, node: Node) -> int:
     return bits if bits and not bits & (bits - 1) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Game:
+class Game(NamedTuple):
     """One backward of two networks against each other."""
 
     event: Event
@@ -111,7 +109,7 @@ def leaking(run: Rehearsing) -> Iterator[Answer]:
             if not judge or not any(s is not step and known.bit(s.subject) == judge for s in used):
                 continue
             for side in sides(run, event.subject):
-                if side.maker == maker and side.judge == judge and side.attached and _against(run, maker, judge):
+                if side.maker == maker and side.judge == judge and side.attached and against(run, maker, judge):
                     place = shown(run, side.value)
                     if place is not None:
                         text = "the samples are not detached here: this backward leaves its gradient in their maker too"
@@ -119,7 +117,7 @@ def leaking(run: Rehearsing) -> Iterator[Answer]:
                         return
 
 
-def _against(run: Rehearsing, maker: int, judge: int) -> bool:
+def against(run: Rehearsing, maker: int, judge: int) -> bool:
     """True where each of the two has a backward of its own."""
     trained = {g.trains for g in games(run) if any(s.maker == maker and s.judge == judge for s in g.sides)}
     return {maker, judge} <= trained
@@ -155,30 +153,34 @@ def _elsewhere(value: Node) -> bool:
 
 
 # ---------------------------------------------------------------------- what each is pulled to
-def pulls(node: Value, sign: int = 1, depth: int = 0) -> Iterator[tuple[int, Node]]:
-    """The scores behind a term, each with +1 where the term rises with it, -1 where it falls, 0 if unclear."""
+def pulls(node: Value, sign: int = 1, depth: int = 0, score: Score | None = None) -> Iterator[tuple[int, Node]]:
+    """The scores behind a term, each with +1 where the term rises with it, -1 where it falls, 0 if unclear.
+
+    ``score``: tells a sum or a product that is a score as it stands."""
     if not isinstance(node, Node) or depth > 40:
         return
     first = node.inputs[0] if node.inputs else None
-    if node.op in TOWARDS and len(node.inputs) >= 2:
+    if score is not None and score(node):
+        yield sign, node
+    elif node.op in TOWARDS and len(node.inputs) >= 2:
         goal = level(node.inputs[1])
         direction = 0 if goal is None else -sign if goal >= 0.5 else sign
-        yield from pulls(first, direction, depth + 1)
+        yield from pulls(first, direction, depth + 1, score)
     elif node.op in ("pow", "square") and isinstance(first, Node):
         goal, inner = _goal(first)
-        yield from pulls(inner, 0 if goal is None else -sign if goal >= 0.5 else sign, depth + 1)
+        yield from pulls(inner, 0 if goal is None else -sign if goal >= 0.5 else sign, depth + 1, score)
     elif node.op in RISING or node.op in STRUCTURE:
-        yield from pulls(first, sign, depth + 1)
+        yield from pulls(first, sign, depth + 1, score)
     elif node.op == "neg":
-        yield from pulls(first, -sign, depth + 1)
+        yield from pulls(first, -sign, depth + 1, score)
     elif node.op in ("add", "sub") and len(node.inputs) >= 2:
-        yield from pulls(node.inputs[0], sign, depth + 1)
-        yield from pulls(node.inputs[1], -sign if node.op == "sub" else sign, depth + 1)
+        yield from pulls(node.inputs[0], sign, depth + 1, score)
+        yield from pulls(node.inputs[1], -sign if node.op == "sub" else sign, depth + 1, score)
     elif node.op in ("mul", "div") and len(node.inputs) >= 2:
         factor = number_of(node.inputs[1])
         if factor is None and node.op == "mul":
             factor, first = number_of(first), node.inputs[1]
-        yield from pulls(first, 0 if not factor else sign if factor > 0 else -sign, depth + 1)
+        yield from pulls(first, 0 if not factor else sign if factor > 0 else -sign, depth + 1, score)
     else:
         yield sign, node
 
@@ -230,8 +232,19 @@ def level(value: Value, depth: int = 0) -> float | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Pull:
+def _score(known: Learners, maker: int, judge: int) -> Score:
+    """Tells sums and products of outputs of the judge for the same samples (a score with a part for the class)."""
+
+    def whole(node: Node) -> bool:
+        pair = [known.behind.get(id(i), 0) for i in node.inputs[:2] if isinstance(i, Node)]
+        if node.op not in ("add", "mul") or len(pair) < 2 or not all(bits & judge for bits in pair):
+            return False
+        return pair[0] & maker == pair[1] & maker and not any(n.op in TOWARDS for n in near(node, 6))
+
+    return whole
+
+
+class Pull(NamedTuple):
     """A term pulls the judge's score of made (``made``) or other samples up (-1: the loss falls) or down (+1)."""
 
     term: Term
@@ -242,8 +255,9 @@ class Pull:
 def _pulls(run: Rehearsing, game: Game, maker: int, judge: int) -> list[Pull]:
     known = learners(run)
     found: list[Pull] = []
+    score = _score(known, maker, judge)
     for term in terms(game.event.subject):
-        leaves = [(d, n) for d, n in pulls(term.node) if known.behind.get(id(n), 0) & judge]
+        leaves = [(d, n) for d, n in pulls(term.node, score=score) if known.behind.get(id(n), 0) & judge]
         if len(leaves) == 1 and not _only_weights(leaves[0][1]):
             direction, node = leaves[0]
             found.append(Pull(term, bool(known.behind[id(node)] & maker), direction * term.sign))
@@ -265,7 +279,7 @@ def _duels(run: Rehearsing) -> Iterator[tuple[list[Pull], list[Pull]]]:
             if pair in told or side.maker == side.judge:
                 continue
             told.add(pair)
-            if not _against(run, *pair):
+            if not against(run, *pair):
                 continue  # features of one network that another is trained on: a probe, a pupil
             own = [p for g in games(run) if g.trains == side.judge for p in _pulls(run, g, *pair)]
             made = [p for g in games(run) if g.trains == side.maker for p in _pulls(run, g, *pair) if p.made]
@@ -336,64 +350,4 @@ def _flat(term: Term) -> bool:
             minus = value.op == "sub" and number_of(value.inputs[0]) is not None
             if (minus or value.op == "neg") and any(n.op == "sigmoid" for n in core(value.inputs[-1])):
                 return True
-    return False
-
-
-# ---------------------------------------------------------------------- noise
-def shared_noise(run: Rehearsing) -> Iterator[Answer]:
-    """One noise vector for all samples of a batch, or the same noise at every step."""
-    told: set[int] = set()
-    for game in games(run):
-        for side in game.sides:
-            for node in ancestors(side.value) if _against(run, side.maker, side.judge) else ():
-                found = _noise(run, game.event, node)
-                if found is not None and found.place is not None and id(found.place[0]) not in told:
-                    told.add(id(found.place[0]))
-                    again = not found.shape.open and found.op in NOISE and not _shares(found, game.event)
-                    text = "the same noise is used at every step" if again else "all samples of a batch share one noise"
-                    yield Answer(found.place, text, (game.event.place,) if game.event.place is not None else ())
-                    return
-
-
-def _shares(node: Node, event: Event) -> bool:
-    loops = {id(t.node) for t in event.turns}
-    return not loops or any(id(t.node) in loops for t in node.turns) or _yielded(node)
-
-
-def _yielded(node: Node) -> bool:
-    """True for what a generator makes in its loop: as fresh as what it yields."""
-    return any(isinstance(inner, ast.Yield | ast.YieldFrom) for t in node.turns for inner in ast.walk(t.node))
-
-
-def _noise(run: Rehearsing, event: Event, layer: Node) -> Node | None:
-    """The noise that goes directly into a layer of the maker and is not fresh for each sample and step."""
-    if not any(isinstance(i, Node) and i.op == "param" for i in layer.inputs) or not _shares(layer, event):
-        return None
-    for item in layer.inputs:
-        at, spread = item, False
-        for _ in range(12):
-            if not isinstance(at, Node):
-                break
-            if at.op in NOISE:
-                alone = spread and (at.shape.open is False and (not at.shape.dims or at.shape.dims[0] == 1 or
-                                                               len(at.shape.dims) == 1))  # fmt: skip
-                if alone or not _shares(at, event) or _reseeded(at, event):
-                    return at
-                break
-            spread = spread or at.op in SPREADS
-            if at.op in STRUCTURE and at.op not in PICKS and at.inputs:
-                at = at.inputs[0]
-            elif at.op in ("cat", "concat") and at.inputs:
-                parts_ = [p for p in parts(at.inputs[0]) if p.op in NOISE | SPREADS]
-                at = parts_[0] if parts_ else None
-            else:
-                break
-    return None
-
-
-def _reseeded(noise: Node, event: Event) -> bool:
-    """True where the generator is set to the same seed again in every turn."""
-    given = noise.options.get("generator")
-    if isinstance(given, Node) and given.op == "manual_seed" and isinstance(given.inputs[-1], int):
-        return bool(event.turns) and any(t in given.turns for t in event.turns)
     return False

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.adversarial import shared_noise
+from trainwreck.code.rehearsal.questions.feeding_noise import shared_noise
 from trainwreck.code.rule import sighting
 from trainwreck.code.spine import ends
 from trainwreck.core.evidence import Evidence
