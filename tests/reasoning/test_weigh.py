@@ -29,10 +29,12 @@ def mode(name: str, signs: dict[str, float], **more: Any) -> dict[str, Any]:
     }
 
 
-def book(*modes: dict[str, Any], signs: dict[str, list[str]] | None = None) -> Catalogue:
+def book(
+    *modes: dict[str, Any], signs: dict[str, list[str]] | None = None, families: dict[str, str] | None = None
+) -> Catalogue:
     needs = signs or {}
     names = {s["sign"] for m in modes for s in m["signs"]} | set(needs)
-    table = {n: {"id": n, "meaning": n, "family": n, "needs": needs.get(n, [])} for n in names}
+    table = {n: {"id": n, "meaning": n, "family": (families or {}).get(n, n), "needs": needs.get(n, [])} for n in names}
     asked = {"grad-norm": {"id": "grad-norm", "name": "the gradient norm"}}
     entries = {m["id"]: m for m in modes}
     return Catalogue({"needs": asked, "signs": table, "signatures": [], "rules": {}, "modes": entries})
@@ -84,6 +86,17 @@ def test_a_known_consequence_is_no_second_root() -> None:
     answer = diagnose([seen("x"), seen("y")], known)
     assert {c.id: c.role for c in answer.causes} == {"cause": "root", "effect": "consequence"}
     assert list(answer.chain) == ["cause", "effect"]
+
+
+def test_how_the_curves_go_follows_from_a_fault_that_was_seen_at_work() -> None:
+    modes = [mode("wired", {"event": 5.0}, conclusive=("event",)), mode("rate", {"rises": 3.0})]
+    families = {"event": "live", "rises": "loss"}
+    assert {c.id: c.role for c in diagnose([seen("event"), seen("rises")], book(*modes, families=families)).causes} == {
+        "wired": "root",
+        "rate": "consequence",
+    }
+    crash = book(*modes, families=families | {"event": "errors"})
+    assert [c.role for c in diagnose([seen("event"), seen("rises")], crash).causes] == ["root", "root"]
 
 
 def test_inference_alone_never_claims_more_than_the_ceiling() -> None:

@@ -19,6 +19,13 @@ ALSO = 0.03
 MAX_CAUSES = 8
 SETTLED = 0.7
 """DESIGN: below this the answer names what would decide."""
+PROVEN = 0.9
+"""Confidence from which a fault that was seen takes the curves for its consequence. A judgement: DESIGN claims no more
+without direct evidence."""
+CURVES = frozenset(("loss", "gradient"))
+"""Families of signs that only say how a curve goes."""
+SEEN_AT_WORK = frozenset(("live", "origin"))
+"""Families of signs that were seen in the process itself."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,8 @@ def _roles(told: Sequence[Candidate], known: Catalogue) -> dict[str, Role]:
         name = candidate.mode.id
         sources = [a for a in accepted if roles[a.mode.id] == "root" and reaches(a.mode.id, name, known)]
         rivals = [a for a in accepted if roles[a.mode.id] != "consequence" and _rivals(a, candidate)]
-        if sources and _confidence(sources[0]) >= 0.4:
+        proven = [a for a in accepted if roles[a.mode.id] == "root" and _explains_curves(a, known)]
+        if (sources and _confidence(sources[0]) >= 0.4) or (proven and _only_curves(candidate, known)):
             roles[name] = "consequence"
         elif rivals:
             roles[name] = "rival"
@@ -91,6 +99,18 @@ def _roles(told: Sequence[Candidate], known: Catalogue) -> dict[str, Role]:
             roles[name] = "root"
         accepted.append(candidate)
     return roles
+
+
+def _explains_curves(candidate: Candidate, known: Catalogue) -> bool:
+    """True for a fault that was seen to work in the process itself: how the curves go is what follows from it."""
+    families = {meant.family for e in candidate.evidence if (meant := known.sign(e.sign)) is not None}
+    return candidate.conclusive and not families.isdisjoint(SEEN_AT_WORK) and _confidence(candidate) >= PROVEN
+
+
+def _only_curves(candidate: Candidate, known: Catalogue) -> bool:
+    """True for a mode that nothing speaks for but the way in which loss and gradient move."""
+    families = {meant.family if (meant := known.sign(e.sign)) else None for e in candidate.evidence}
+    return not candidate.conclusive and families <= CURVES
 
 
 def _rivals(one: Candidate, other: Candidate) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from trainwreck.catalogue.load import Catalogue
-from trainwreck.catalogue.search import index
 from trainwreck.core.evidence import Evidence, Where
 
 SIGN = "report-resembles"
@@ -26,6 +25,10 @@ for, among 2 to 12; others get the square of their share of the best score."""
 def resemblances(reports: Sequence[tuple[str, str]], known: Catalogue) -> Mapping[str, tuple[float, Evidence]]:
     """For each mode that a report resembles: a weight and the evidence. ``reports`` are short ones, (name, text)."""
     found: dict[str, tuple[float, Evidence]] = {}
+    if not reports:
+        return found
+    from trainwreck.catalogue.search import index  # only words of people need it
+
     for name, text in reports:
         words = text.split()
         if sum(word.strip(",;()[]").replace(".", "", 1).isdigit() for word in words) >= NUMBERS * len(words):
