@@ -131,6 +131,34 @@ def made(project: Project, node: ast.expr, scope: Scope) -> list[Call]:
     return known[id(node)]
 
 
+def made_once(project: Project, node: ast.expr, scope: Scope) -> set[int]:
+    """``id`` of the constructor calls behind ``node`` that stand for one object each: what another function makes that
+    is called from several places or in a loop is another one at each call."""
+    return {id(c.node) for c in made(project, node, scope) if c.scope is scope or not _repeated(project, c.scope)}
+
+
+def _repeated(project: Project, scope: Scope) -> bool:
+    if scope.kind != "function":
+        return False
+    known: dict[Scope, bool] = project.memo.setdefault("repeated", {})
+    if scope not in known:
+        calls = project.callers(scope)
+        known[scope] = len(calls) > 1 or any(_in_turns(project, c) for c in calls)
+    return known[scope]
+
+
+def _in_turns(project: Project, call: Call) -> bool:
+    """True for a call in a loop or a comprehension of its function."""
+    for above in project.ancestors(call.node, call.scope):
+        if isinstance(above, FunctionNode | ast.Lambda):
+            return False
+        if isinstance(above, ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.DictComp):
+            return True
+        if isinstance(above, ast.GeneratorExp):
+            return True
+    return False
+
+
 def made_names(project: Project, node: ast.expr, scope: Scope) -> set[str]:
     return {call.name for call in made(project, node, scope)}
 

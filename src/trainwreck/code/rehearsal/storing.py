@@ -192,8 +192,10 @@ class Storing(State):
             elif isinstance(one, Items):
                 if isinstance(index, int) and -len(one.items) <= index < len(one.items):
                     one.items[index] = value
-                elif len(one.items) < EXACT_ITEMS:
-                    one.items.append(value)
+                else:
+                    self.event("placed", one, (index, value), None, place)
+                    if len(one.items) < EXACT_ITEMS:
+                        one.items.append(value)
             elif isinstance(one, Obj):
                 setter = one.cls.find("__setitem__") if one.cls is not None else None
                 if isinstance(setter, Function):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Place
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.evaluation import inputs_of
+from trainwreck.code.rehearsal.questions.modes import inside_another
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, statistic
 
 FUNCTIONS = frozenset("log log1p log2 log10 sqrt exp expm1 tanh sigmoid arcsinh square cbrt".split())
@@ -21,30 +22,43 @@ WRITTEN = 6
 def function_left_out(run: Rehearsing) -> Iterator[Answer]:
     """``x[:, 3] = log(x[:, 3])`` on the way of the training's and of other evaluated rows, and not on this one's.
 
-    Compared are rows that the same line of the program made; a part of a column goes another way than the rest, so
-    that all ways of one array count together."""
+    Compared are rows that the same line of the program made and one network is given; a part of a column goes another
+    way than the rest, so that all ways of one array count together. What a network hands to its layers is no input."""
     train, held = inputs_of(run)
-    groups: dict[int, list[tuple[Event, Path]]] = {}
+    inner: dict[int, bool] = {}
+    groups: dict[tuple[int, int], list[tuple[Event, Path]]] = {}
     for event, path in held:
-        groups.setdefault(_source(event, path), []).append((event, path))
-    for pairs in groups.values():
+        if id(event) not in inner:
+            inner[id(event)] = inside_another(run, event)
+        if not inner[id(event)]:
+            groups.setdefault((_network(event), _source(event, path)), []).append((event, path))
+    for (network, _), pairs in groups.items():
         event, mine = pairs[0][0], [p for _, p in pairs]
         roots = {_made(p) for p in mine}
-        taught = [p for _, p in train if _made(p) in roots]
-        others = [p for k, v in groups.items() if v is not pairs for _, p in v if _made(p) in roots]
+        taught = [p for e, p in train if _made(p) in roots and _network(e) == network]
+        alike = [v for (n, _), v in groups.items() if n == network and v is not pairs]
+        others = [p for v in alike for _, p in v if _made(p) in roots]
         if not taught or not others:
             continue
-        here = _behind(event)
+        here = {key for e in {id(e): e for e, _ in pairs}.values() for key in _behind(e)}
         for key, node in _applied(taught).items():
             if key in here or key not in _applied(others) or not _settled(node):
                 continue
-            beside = [v for k, v in groups.items() if v is not pairs and key in _applied([p for _, p in v])]
+            beside = [v for v in alike if key in _applied([p for _, p in v])]
             place = _own(mine, [*taught, *(p for v in beside for _, p in v)])
             if place is not None:
                 text = f"these inputs go without the {node.op} that the training's and others have"
                 proof = tuple(p for p in (node.place, event.place) if p is not None)
                 yield Answer(place, text, proof)
                 break
+
+
+def _network(event: Event) -> int:
+    """The same for a network and its copies (averaged weights)."""
+    at = event.subject
+    while isinstance(at, Obj) and (inner := at.copy_of or at.attributes.get("module")) is not None:
+        at = inner
+    return id(at)
 
 
 def _source(event: Event, path: Path) -> int:

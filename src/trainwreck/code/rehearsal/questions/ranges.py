@@ -28,7 +28,7 @@ def out_of_reach(run: Rehearsing) -> Iterator[Answer]:
     for output, data, node in (*_targets(run), *_beside(run)):
         reach, end = bounds(output), _end(output)
         known = size(data, memo)
-        if end is None or known is None or not _beyond(reach, known) or not _open(data):
+        if end is None or known is None or not _beyond(reach, known, bounds(data)) or not _open(data):
             continue
         place = _made(data) if node.op in LAYERS else loss_place(end)
         if place is None or id(place[0]) in told:
@@ -94,11 +94,13 @@ def _end(output: Value) -> Node | None:
     return None
 
 
-def _beyond(reach: Bounds, known: Size) -> bool:
+def _beyond(reach: Bounds, known: Size, own: Bounds) -> bool:
+    """True if many of the data lie outside; a skewed distribution ends where its own bounds are, not its spread."""
     if not (math.isfinite(reach.low) and math.isfinite(reach.high)) or reach.high <= reach.low:
         return False
     slack = SLACK * (reach.high - reach.low)
     low, high = known.centre - SPREADS * known.spread, known.centre + SPREADS * known.spread
+    low, high = max(low, own.low), min(high, own.high)
     return low < reach.low - slack or high > reach.high + slack
 
 

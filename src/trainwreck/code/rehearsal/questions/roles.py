@@ -192,10 +192,20 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         return Bounds(float(min(inputs[:2])), float(max(inputs[:2])))
     if op in ("ones", "ones_like", "zeros", "zeros_like"):
         return Bounds(1.0, 1.0) if op.startswith("ones") else Bounds(0.0, 0.0)
+    if op in ("rand", "rand_like", "random", "random_sample", "bernoulli"):
+        return Bounds(0.0, 1.0)
+    if op in ("uniform", "randint", "integers"):
+        return _drawn(value)
+    if isinstance(first, tuple | Items) and op in ("tensor", "as_tensor", "array", "asarray", "column_stack"):
+        found = [bounds(i, depth + 1) for i in _flat(first)]
+        return _union(found) if found else ANYTHING
     inner = behind(value)
     if inner is not None:
         found = [bounds(i, depth + 1) for i in inner]
         return _union(found) if found else ANYTHING
+    if isinstance(first, Node) and len(inputs) == 1 and op in ("item", "tolist", "int", "floor", "ceil", "round"):
+        base = bounds(first, depth + 1)
+        return Bounds(_floor(base.low), -_floor(-base.high)) if op not in ("item", "tolist") else base
     if op in ("mean", "amax", "amin", "max", "min", "median", "part") and isinstance(first, Node):
         base = bounds(first, depth + 1)
         return Bounds(base.low, base.high, base.free and op != "mean")
@@ -203,6 +213,35 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         base = bounds(first, depth + 1)
         return Bounds(0.0 if base.low >= 0 else -math.inf, 0.0 if base.high <= 0 else math.inf, base.free)
     return ANYTHING
+
+
+def _floor(number: float) -> float:
+    return math.floor(number) if math.isfinite(number) else number
+
+
+def _flat(value: Value) -> Iterator[Value]:
+    """The elements of lists in lists."""
+    if isinstance(value, tuple | Items):
+        for item in value if isinstance(value, tuple) else value.items:
+            yield from _flat(item)
+    else:
+        yield value
+
+
+def _drawn(node: Node) -> Bounds:
+    """The interval of equally likely draws, where both ends are written out."""
+    named = sum(name != "inplace" for name in node.options)
+    given = node.inputs[: max(0, len(node.inputs) - named)]  # options stand behind what has a position
+    given = given if node.full else given[1:]  # a method: the first is the generator itself
+    whole = node.op != "uniform" and not node.full.startswith("random.")  # the upper end is not among them
+    default: tuple[Value, Value] = (None, None) if whole else (0.0, 1.0)
+    low = node.options.get("low", given[0] if given else default[0])
+    high = node.options.get("high", given[1] if len(given) > 1 else default[1])
+    if whole and not isinstance(high, int | float):
+        low, high = 0, low  # one number is the upper end
+    if not isinstance(low, int | float) or not isinstance(high, int | float):
+        return ANYTHING
+    return Bounds(float(min(low, high)), float(max(low, high) - whole))
 
 
 def _selects(node: Node) -> bool:

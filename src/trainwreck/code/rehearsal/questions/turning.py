@@ -32,11 +32,12 @@ class Way:
 
 def unturned(run: Rehearsing) -> Iterator[Answer]:
     """Returns in the order in which a loop from the last step to the first made them, beside actions in theirs."""
+    placed = {id(n) for e in run.tape if e.name == "placed" for n in parts(e.args[1])}
     for event, found in surrogates(run):
         if any(_turns(n) for n in ancestors(found.logp, through=_near_policy)):
             continue
         for way in _ways(found.advantage):
-            place = None if way.flipped else _gathered(way.node)
+            place = None if way.flipped else _gathered(way.node, placed)
             if place is None:
                 continue
             text = "the returns stand here from the last step to the first, and the actions from the first to the last"
@@ -84,13 +85,21 @@ def _numbers(value: Value) -> list[int]:
     return [v for v in (value if isinstance(value, tuple) else (value,)) if isinstance(v, int)]
 
 
-def _gathered(node: Node) -> Place | None:
-    """Where returns are put together in the order of a loop that goes backwards; None for anything else."""
+def _gathered(node: Node, placed: set[int]) -> Place | None:
+    """Where returns are put together in the order of a loop that goes backwards; None for anything else.
+
+    ``placed``: what was put into lists at numbers that aren't known, in whatever order."""
     if node.op in ARRAYS and node.inputs and isinstance(node.inputs[0], Items):
         held = [next(iter(parts(i)), None) for i in node.inputs[0].items]
         made = [h for h in held if h is not None]
-        whole = len(made) > 1 and len(made) == len(held) and made[0].serial < made[-1].serial
-        if whole and all(_from_the_end(h) for h in made) and any(_accumulates(h) for h in made):
+        whole = len(made) == len(held) and not any(id(h) in placed for h in made)
+        whole = whole and all(_from_the_end(h) for h in made) and any(_accumulates(h) for h in made)
+        # each episode has its own run of the loop, and the order within it counts
+        runs: dict[tuple[int, ...], list[int]] = {}
+        for one in made:
+            runs.setdefault(tuple(id(t) for t in one.turns[:-1]), []).append(one.serial)
+        ordered = [r for r in runs.values() if len(r) > 1]
+        if whole and ordered and all(r == sorted(r) for r in ordered):
             return node.place
     if node.op in ("cumsum", "logcumsumexp") and node.inputs:
         first = node.inputs[0]

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
-from trainwreck.code.facts import made, optimizers
+from trainwreck.code.facts import made, made_once, optimizers
 from trainwreck.code.order import loops, training_steps
 from trainwreck.code.params import held
 from trainwreck.code.project import Project
@@ -102,32 +102,6 @@ for epoch in range(20):
         F.cross_entropy(net(x[idx]), y[idx]).backward()
         opt.step()
     print(epoch, probe())
-""",
-    """
-import torch
-from torch import nn
-class Tower(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inp, self.norm, self.out = nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 1)
-    def forward(self, x):
-        return self.out(torch.relu(self.norm(self.inp(x))))
-def judge(model, x, y):
-    model.eval()
-    return float((model(x) - y).abs().mean().detach())
-def epoch_of(model, opt, x, y):
-    order = torch.randperm(len(x))  # expect
-    for idx in order.split(20):
-        loss = (model(x[idx]) - y[idx]).square().mean()
-        opt.zero_grad(set_to_none=True)
-        loss.backward()
-        opt.step()
-model = Tower()
-opt = torch.optim.Adam(model.parameters())
-x, y = torch.randn(400, 8), torch.randn(400, 1)
-for e in range(9):
-    epoch_of(model, opt, x, y)
-    print(judge(model, x, y))
 """,
 )
 GOOD = (
@@ -243,7 +217,7 @@ def _seen(project: Project) -> Iterator[Evidence]:
         if _switches(project, outer, scope, "train", 0):
             continue
         if not _switches(project, outer, scope, "eval", 0):
-            at = _left_in_eval(project, outer, scope)
+            at = _left_in_eval(project, outer, scope, _stepped(project, training.steps))
             if at is not None and not _frozen_whole(project, at):
                 text = "the network is in evaluation mode when this loop begins, and nothing switches it back"
                 yield sighting(__name__, (outer, scope), text, proof=[at])
@@ -279,17 +253,25 @@ def _frozen_whole(project: Project, switched: Call) -> bool:
 def _of_others(project: Project, outer: ast.AST, scope: Scope) -> bool:
     """True if what the loop puts into evaluation mode is built in the loop, and no optimizer has its parameters."""
     inside = [c for c in project.calls("eval") if c.receiver is not None and c.node in set(ast.walk(outer))]
-    trained, nodes = _trained(project), {id(n) for n in ast.walk(outer)}
+    trained, nodes = _trained(project, optimizers(project)), {id(n) for n in ast.walk(outer)}
     built = [{id(c.node) for c in made(project, c.receiver, scope)} for c in inside if c.receiver is not None]
     return bool(built) and all(b and b <= nodes and not b & trained for b in built)
 
 
-def _left_in_eval(project: Project, outer: ast.AST, scope: Scope) -> Call | None:
-    """The last call before the loop that changes the mode of the network under the optimizer, if it is ``eval``.
+def _stepped(project: Project, steps: list[Call]) -> list[Call]:
+    """The calls that build the optimizers of these steps; all optimizers of the program where that can't be seen."""
+    built = {id(c.node): c for c in optimizers(project)}
+    makers = [made(project, c.receiver, c.scope) for c in steps if c.receiver is not None]
+    found = [built[id(c.node)] for calls in makers for c in calls if id(c.node) in built]
+    return found or list(built.values())
+
+
+def _left_in_eval(project: Project, outer: ast.AST, scope: Scope, stepped: list[Call]) -> Call | None:
+    """The last call before the loop that changes the mode of the network under its optimizer, if it is ``eval``.
 
     Silent where a method of the program calls ``train()``: a callback in the loop may reach it.
     """
-    trained = _trained(project)
+    trained = _trained(project, stepped)
     block = project.parent(outer, scope)
     last: Call | None = None
     for call in sorted(project.calls_by_scope.get(scope, ()), key=lambda c: (c.line, c.node.col_offset)):
@@ -301,7 +283,7 @@ def _left_in_eval(project: Project, outer: ast.AST, scope: Scope) -> Call | None
         if modes is None:
             return None
         for name, receiver, place in modes:
-            same = {id(c.node) for c in made(project, receiver, place)}
+            same = made_once(project, receiver, place)
             if same and same & trained:
                 last = call if name == "eval" else None
     if last is None or _hooks(project) or not _used(project, last, outer, scope):
@@ -322,12 +304,12 @@ def _hooks(project: Project) -> bool:
     return any(c.scope.owner is not None and c.receiver is not None for c in project.calls("train"))
 
 
-def _trained(project: Project) -> set[int]:
-    """The constructor calls of the networks whose parameters an optimizer has."""
+def _trained(project: Project, built: list[Call]) -> set[int]:
+    """The constructor calls of the networks whose parameters these optimizers have."""
     found: set[int] = set()
-    for optimizer in optimizers(project):
+    for optimizer in built:
         for item in held(project, optimizer)[0]:
-            found |= {id(c.node) for c in made(project, item.node, item.scope)}
+            found |= made_once(project, item.node, item.scope)
     return found
 
 
