@@ -120,10 +120,10 @@ class Classes(Calling):
         match base:
             case Node() if base.op == "either":
                 known = [c for c in candidates(base) if c is not None]
+                if known and all(isinstance(c, Node) for c in known):
+                    return self.library_attribute(base, name, place)
                 if len(known) > EXACT_TURNS or not known:
                     return UNKNOWN
-                if all(isinstance(c, Node) for c in known):
-                    return self.library_attribute(base, name, place)
                 if any(not isinstance(c, Obj) for c in known) and len(known) > 1:
                     return Method(name, base)
                 return self._joined([self.get_attribute(c, name, place) for c in known], place)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from trainwreck.code.calls import Call
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value, candidates
 from trainwreck.code.rehearsal.reshaping import HERE, flat_number, indexed, literal, normed, squeezed, taken
+from trainwreck.code.rehearsal.sequencing import SEQUENCES, sequence_shape
 from trainwreck.code.shapes import domain as known
 from trainwreck.code.shapes.asked import Asked
 from trainwreck.code.shapes.domain import ANY, Clash, Shape
@@ -71,6 +72,8 @@ def _found(node: Node) -> Value:
         return taken(node.inputs)
     if op == "element":
         return first.shapes[0] if isinstance(first, Node) and first.shapes else _row(first)
+    if op in SEQUENCES:
+        return sequence_shape(node)
     if op == "split" and node.full:
         rows = _of(first)
         return Shape((None, *rows.dims[1:]), False, rows.by) if rows.dims and not rows.open else ANY
@@ -81,6 +84,8 @@ def _found(node: Node) -> Value:
     if node.full.startswith("builtins."):
         return SCALAR if op in ("float", "int", "len", "bool") else ANY
     if op == "getitem":
+        if isinstance(first, Node) and first.shapes and isinstance(at := (*node.inputs, None)[1], int):
+            return first.shapes[at] if -len(first.shapes) <= at < len(first.shapes) else ANY
         return indexed(_of(first), node.inputs[1]) if len(node.inputs) > 1 else ANY
     if op in OPERATORS:
         return _broadcast(node.inputs)
@@ -220,8 +225,10 @@ def _function(node: Node, first: Value) -> Value:
         return normed(node, shape, args)
     if op == "squeeze" and not args and not node.options:
         return squeezed(shape)
-    if op in ("topk", "sort", "kthvalue"):
-        kept = shape if op == "sort" else shape.replaced(-1, None) if len(args) + len(node.options) < 2 else ANY
+    if op == "sort":
+        return (shape, shape)
+    if op == "kthvalue":
+        kept = shape.replaced(-1, None) if len(args) + len(node.options) < 2 else ANY
         return (kept, kept)
     if op == "scaled_dot_product_attention" and len(node.inputs) > 2:
         return shape.replaced(-1, _of(node.inputs[2]).dim(-1)) if shape.dims else ANY

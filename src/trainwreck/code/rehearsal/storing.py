@@ -173,6 +173,10 @@ class Storing(State):
         for value in (*candidates(one), *candidates(other)):
             if not any(same(value, known) for known in found):
                 found.append(value)
+        if len(found) > 1:
+            found = [v for v in found if not any(_written_into(w, v) for w in found)]
+            if len(found) == 1:
+                return found[0]
         made = self.node("either", found[:6], place)
         if self.tests:
             made.attributes["?test"] = self.tests[-1]
@@ -251,6 +255,19 @@ def _loaded(target: ast.expr) -> ast.expr:
         case ast.Subscript():
             return ast.Subscript(target.value, target.slice, ast.Load())
     return target
+
+
+def _written_into(later: Value, value: Value) -> bool:
+    """True where ``later`` is ``value`` with a part of it written: if that may not have happened, it stands for both."""
+    if not isinstance(later, Node) or later is value or not later.inputs or not isinstance(value, Node):
+        return False
+    if later.op != "setitem" and not (later.options.get("inplace") and later.op in PARTLY):
+        return False
+    return any(c is value for c in candidates(later.inputs[0]))
+
+
+PARTLY = frozenset(["index_add", "index_copy", "scatter", "scatter_add", "index_put", "masked_scatter"])
+"""Changes in place of some elements."""
 
 
 def same(one: Value, other: Value) -> bool:

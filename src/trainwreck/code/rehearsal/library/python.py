@@ -36,7 +36,9 @@ def _zip(run: Rehearsing, asked: Asked) -> Value:
     length = min(exact) if exact else max(len(found) for found, _ in columns)
     rows: list[Value] = []
     for number in range(min(length, EXACT_ITEMS)):
-        rows.append(tuple(found[min(number, len(found) - 1)] if found else UNKNOWN for found, _ in columns))
+        row = tuple(found[min(number, len(found) - 1)] if found else UNKNOWN for found, _ in columns)
+        # zip(*samples): as many in each row as there are samples
+        rows.append(Items(list(row), True) if asked.more and len(asked.args) > 0 else row)
     return Items(rows, not exact, "iterator", source=asked.args[0])
 
 
