@@ -59,7 +59,8 @@ def test_shape(text: str) -> None:
     module = parse("train.py", PROGRAM.replace("@@", text))
     assert isinstance(module, Module)
     found = [n for run in rehearsals(Project(Program({"train.py": module}))) for n in run.nodes if n.op == "abs"]
-    assert found and str(found[-1].shape) == SHAPES[text]
+    assert found
+    assert str(found[-1].shape) == SHAPES[text]
 
 
 def test_what_was_written_into_stands_for_both() -> None:

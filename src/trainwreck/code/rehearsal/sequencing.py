@@ -8,7 +8,8 @@ from trainwreck.code.shapes.domain import ANY, Dim, Shape, product, size
 
 CELLS = frozenset(["grucell", "lstmcell", "rnncell"])
 SEQUENCES = CELLS | frozenset(
-    """hidden pad_sequence pad_packed_sequence pack_padded_sequence multinomial topk repeat_interleave nonzero""".split()
+    """hidden pad_sequence pad_packed_sequence pack_padded_sequence multinomial topk repeat_interleave
+    nonzero""".split()
 )
 
 

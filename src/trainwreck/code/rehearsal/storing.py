@@ -258,7 +258,7 @@ def _loaded(target: ast.expr) -> ast.expr:
 
 
 def _written_into(later: Value, value: Value) -> bool:
-    """True where ``later`` is ``value`` with a part of it written: if that may not have happened, it stands for both."""
+    """True where ``later`` is ``value`` with a part of it written: where that is not sure, it stands for both."""
     if not isinstance(later, Node) or later is value or not later.inputs or not isinstance(value, Node):
         return False
     if later.op != "setitem" and not (later.options.get("inplace") and later.op in PARTLY):
