@@ -83,6 +83,7 @@ KEEPS = frozenset(
         "nan_to_num",
         "masked_fill",
         "masked_fill_",
+        "fill_diagonal",
         "zero_",
         "fill_",
         "logsigmoid",

@@ -214,7 +214,7 @@ def level(value: Value, depth: int = 0) -> float | None:
     if value.op in ("empty", "rand", "uniform") and value.op == "uniform" and len(value.inputs) >= 3:
         low, high = number_of(value.inputs[-2]), number_of(value.inputs[-1])
         return (low + high) / 2 if low is not None and high is not None else None
-    if value.op in STRUCTURE or value.op in ("buffer", "clone"):
+    if value.op in STRUCTURE or value.op in ("buffer", "clone", "long", "int"):
         return level(first, depth + 1) if isinstance(first, Node | int | float) else None
     if value.op in ("add", "sub", "mul", "div", "neg", "rsub"):
         one = level(first, depth + 1)

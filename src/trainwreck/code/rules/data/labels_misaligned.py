@@ -19,6 +19,7 @@ from trainwreck.code.rehearsal.questions.buffers import reused
 from trainwreck.code.rehearsal.questions.draws import drawn_apart
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
+from trainwreck.code.rehearsal.questions.positives import misplaced_positive
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import CONVERSIONS
@@ -109,7 +110,8 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), misaligned, shuffled_apart, drawn_apart, reused)
+    asked = (misaligned, shuffled_apart, drawn_apart, reused, misplaced_positive)
+    yield from further(__name__, project, _written(project), *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -25,6 +25,7 @@ from trainwreck.code.rehearsal.questions.averaging import never_moved
 from trainwreck.code.rehearsal.questions.averaging import swapped as _swapped
 from trainwreck.code.rehearsal.questions.freezing import backwards_average, left_behind
 from trainwreck.code.rehearsal.questions.horizons import weights_stay
+from trainwreck.code.rehearsal.questions.statistics import swapped_statistics
 from trainwreck.code.rounds import rounds, turns
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -106,7 +107,7 @@ SWAPPED = 0.2
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = [_swapped, never_moved, left_behind, backwards_average]
+    asked = [_swapped, never_moved, left_behind, backwards_average, swapped_statistics]
     if not any(CORRECTED.search(w.top.module.text) for w in project.walked.values()):
         asked.append(weights_stay)
     yield from further(__name__, project, _written(project), *asked)

@@ -18,6 +18,7 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.self_targets import dulled, uncentred
 from trainwreck.code.rehearsal.questions.views import collapsing
 from trainwreck.code.rule import sighting
 from trainwreck.code.terms import formula
@@ -80,7 +81,7 @@ TWO_VIEWS = pattern(r"view|aug|siam|byol|simclr|self.?superv|predictor|projector
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), collapsing)
+    yield from further(__name__, project, _written(project), collapsing, dulled, uncentred)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
