@@ -9,7 +9,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import Rehearsing, rehearsals
 from trainwreck.code.rehearsal.domain import Place
 from trainwreck.code.rule import sighting
-from trainwreck.core.evidence import Evidence, EvidenceClass
+from trainwreck.core.evidence import Evidence, EvidenceClass, Severity
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -20,6 +20,8 @@ class Answer:
     text: str
     proof: tuple[Place, ...] = ()
     cls: EvidenceClass = "direct"
+    severity: Severity | None = None
+    """How bad it is here, where that is not what the rule's id says."""
 
 
 Question = Callable[[Rehearsing], Iterable[Answer]]
@@ -37,7 +39,7 @@ def answers(rule: str, project: Project, question: Question, told: set[int] | No
                 continue
             seen.add(line)
             proof = [_link(place) for place in answer.proof]
-            yield sighting(rule, answer.place, answer.text, proof=proof, cls=answer.cls)
+            yield sighting(rule, answer.place, answer.text, proof=proof, cls=answer.cls, severity=answer.severity)
 
 
 def further(rule: str, project: Project, found: Iterable[Evidence], *questions: Question) -> Iterator[Evidence]:

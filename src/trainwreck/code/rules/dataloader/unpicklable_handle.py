@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.workers import handles
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Binding
 from trainwreck.code.seek import dataset_classes
@@ -55,6 +57,11 @@ BY_TYPE = (
     (r"module", r"import_module$"),
 )
 HANDLES = pattern(r"\b(open|File|connect|Lock|RLock|Queue|TarFile|ZipFile|Session|Client|SummaryWriter|memmap|socket)$")
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    """Certain where the workers are spawned."""
+    yield from answers(__name__, project, handles)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

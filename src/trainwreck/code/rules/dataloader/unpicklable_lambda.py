@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.workers import local_functions
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS, loaders
@@ -45,6 +47,10 @@ def main(data):
 
 def find(project: Project) -> Iterator[Evidence]:
     """Certain where the loader itself asks for spawned workers."""
+    yield from further(__name__, project, _of_loaders(project), local_functions)
+
+
+def _of_loaders(project: Project) -> Iterator[Evidence]:
     for call in project.calls(*LOADERS):
         context = call.argument("multiprocessing_context")
         workers = call.argument("num_workers")

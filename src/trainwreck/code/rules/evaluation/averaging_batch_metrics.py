@@ -1,7 +1,7 @@
 """A metric that is no mean is averaged over batches.
 
 What: ``f1_score``, ``roc_auc_score``, precision or recall is computed per batch in a loop and the values are added
-up.
+up; or a root of a mean, an exponential of it, a quotient of counts that the program works out itself.
 Why it matters: the average of F1 over batches is not the F1 of the whole set; small batches distort it.
 When it is fine: for plain means of equal batches.
 """
@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.shares import curved
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -66,6 +68,10 @@ LOADER = pattern(r"loader|batches|(^|_)dl$", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _of_library(project), curved)
+
+
+def _of_library(project: Project) -> Iterator[Evidence]:
     for call in project.calls(*METRICS):
         if not project.called(call).startswith("sklearn") or loop_over(project, call.node, call.scope, LOADER) is None:
             continue

@@ -16,6 +16,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.quotas import turned_round
 from trainwreck.code.rehearsal.questions.scores import chosen_among_samples, counted_by_sample
+from trainwreck.code.rehearsal.questions.shares import misdivided
 from trainwreck.code.rehearsal.questions.unused import stays_zero
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import is_module
@@ -163,7 +164,14 @@ print(trainer.accuracy())
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(
-        __name__, project, _written(project), chosen_among_samples, counted_by_sample, stays_zero, turned_round
+        __name__,
+        project,
+        _written(project),
+        chosen_among_samples,
+        counted_by_sample,
+        stays_zero,
+        turned_round,
+        misdivided,
     )
 
 

@@ -1,0 +1,110 @@
+"""What a loader hands to its worker processes: can it be pickled, where these are spawned?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Class, Function, Items, Node, Obj, Place, Table, Value
+from trainwreck.code.rehearsal.library.data import LOADERS
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.counts import number
+from trainwreck.code.scopes import Scope
+
+SPAWNING = frozenset(["spawn", "forkserver"])
+HANDED = ("dataset", "collate_fn", "worker_init_fn")
+OWN_STATE = ("__getstate__", "__reduce__", "__reduce_ex__")
+"""Methods by which a class says itself what is pickled of its objects."""
+HANDLES = frozenset(["open", "File", "connect", "socket", "Lock", "RLock", "Condition", "Semaphore", "mmap"])
+MAX_DEPTH = 8
+
+
+def local_functions(run: Rehearsing) -> Iterator[Answer]:
+    """A lambda, or a function or class of a function's own, in what spawned workers get."""
+    for loader, value, depth in _handed(run):
+        found = _local(value)
+        if found is not None and depth < MAX_DEPTH:
+            text = f"{found[1]} can't be pickled, and the workers of this loader are spawned: they get a pickled copy"
+            yield Answer(found[0], text, (loader.place,) if loader.place is not None else ())
+
+
+def handles(run: Rehearsing) -> Iterator[Answer]:
+    """An open file, a connection or a lock in what spawned workers get."""
+    for loader, value, _ in _handed(run):
+        held = isinstance(value, Node | Obj) and (value.op if isinstance(value, Node) else value.name) in HANDLES
+        if held and value.place is not None:
+            text = "this can't be pickled, and the workers of this loader are spawned: they get a pickled copy"
+            yield Answer(value.place, text, (loader.place,) if loader.place is not None else ())
+
+
+def _handed(run: Rehearsing) -> Iterator[tuple[Obj, Value, int]]:
+    """Everything that loaders with spawned workers, which are gone through, hand to them."""
+    gone_through = {id(e.subject) for e in run.tape if e.name == "iterate"}
+    told: set[int] = set()
+    for loader in run.objects:
+        if loader.name not in LOADERS or id(loader) not in gone_through or not _spawns(run, loader):
+            continue
+        queue: list[tuple[Value, int]] = [(loader.get(HANDED[0], 0), 0)]
+        queue += [(loader.options.get(name), 0) for name in HANDED[1:]]
+        while queue:
+            value, depth = queue.pop(0)
+            if value is None or id(value) in told or depth > MAX_DEPTH:
+                continue
+            told.add(id(value))
+            yield loader, value, depth
+            queue += [(inner, depth + 1) for inner in _inside(value)]
+
+
+def _spawns(run: Rehearsing, loader: Obj) -> bool:
+    workers = number(run, loader.get("num_workers", 5, 0))
+    if not workers:
+        return False
+    context = loader.options.get("multiprocessing_context")
+    if isinstance(context, Node | Obj):
+        given = context.inputs if isinstance(context, Node) else context.args
+        named = (context.op if isinstance(context, Node) else context.name) == "get_context"
+        context = next((g for g in given if isinstance(g, str)), None) if named else None
+        return context in SPAWNING
+    if context is not None:
+        return context in SPAWNING
+    told = [n for n in run.nodes if n.op == "set_start_method" and n.serial < loader.serial]
+    return bool(told) and told[-1].get("method", 0) in SPAWNING and not told[-1].maybe
+
+
+def _inside(value: Value) -> list[Value]:
+    match value:
+        case Obj():
+            if value.cls is not None and any(value.cls.find(name) is not None for name in OWN_STATE):
+                return []
+            return [*value.attributes.values(), *(value.args if value.cls is None else ())]
+        case Items():
+            return list(value.items)
+        case Table():
+            return list(value.entries.values())
+        case tuple():
+            return list(value)
+        case Node() if value.op == "either":
+            return []  # which of them it is, isn't known
+    return []
+
+
+def _local(value: Value) -> tuple[Place, str] | None:
+    """Where something is defined that pickle can't find by its name, and what."""
+    if isinstance(value, Function):
+        if isinstance(value.node, ast.Lambda):
+            return (value.node, value.scope), "a lambda"
+        return ((value.node, value.scope), f"the local function {value.name}") if _in_function(value.scope) else None
+    cls: Class | None = value.cls if isinstance(value, Obj) else None
+    if cls is not None and _in_function(cls.scope):
+        return (cls.scope.node, cls.scope), f"the local class {cls.name}"
+    return None
+
+
+def _in_function(scope: Scope) -> bool:
+    at = scope.parent
+    while at is not None:
+        if at.kind == "function":
+            return True
+        at = at.parent
+    return False
