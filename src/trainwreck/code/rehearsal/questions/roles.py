@@ -319,7 +319,7 @@ def vanishes(value: Value, depth: int = 0) -> str:
     first = inputs[0] if inputs else None
     op = value.op
     if op in ("softmax", "sigmoid", "softmin", "expit"):
-        return f"a {op}"
+        return "" if op == "sigmoid" and _lifted(first) else f"a {op}"
     if op == "relu":
         return "a relu"
     if op == "exp":
@@ -350,6 +350,15 @@ def vanishes(value: Value, depth: int = 0) -> str:
     if op == "pow" and len(inputs) > 1 and isinstance(inputs[1], int | float) and inputs[1] > 0:
         return vanishes(first, depth + 1)
     return ""
+
+
+def _lifted(value: Value) -> bool:
+    """``raw + 2`` before a sigmoid: a scale that starts near one (Kingma and Dhariwal, arXiv:1807.03039)."""
+    return (
+        isinstance(value, Node)
+        and value.op == "add"
+        and any(isinstance(i, int | float) and i >= 1 for i in value.inputs[:2])
+    )
 
 
 def _grows(value: Value) -> bool:

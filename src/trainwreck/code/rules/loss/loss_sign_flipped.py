@@ -18,6 +18,7 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.flows import stretched
 from trainwreck.code.rehearsal.questions.forms import clip_turned
 from trainwreck.code.rehearsal.questions.signs import divergence, flipped
 from trainwreck.code.rehearsal.questions.variational import one_sign_wrong
@@ -178,7 +179,8 @@ KINDS = {
 def find(project: Project) -> Iterator[Evidence]:
     if ASCENT.search(source(project)):
         return
-    found = list(answers(__name__, project, one_sign_wrong)) or list(answers(__name__, project, divergence))
+    asked = (one_sign_wrong, divergence, stretched)
+    found = next((f for q in asked if (f := list(answers(__name__, project, q)))), [])
     found = found or list(_written(project))
     yield from found
     if not found:

@@ -1,0 +1,101 @@
+"""Normalising flows: a change of variables counts with the logarithm of its stretch, and with the right sign."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, users
+from trainwreck.code.rehearsal.questions.signs import Term, terms
+
+LINEAR = frozenset(["add", "sub", "mul", "div", "neg", "setitem", "either", "where"]) | STRUCTURE | JOINS
+DENSITIES = frozenset(["log_prob", "pow", "square"])
+LONGEST = 4_000
+
+
+def stretched(run: Rehearsing) -> Iterator[Answer]:
+    """``log p(z) + log |dz/dx|`` whose second part has the sign of the inverse."""
+    for event in backwards(run):
+        found = [t for t in terms(event.subject) if t.node.grad and not t.factors]
+        bases = [t for t in found if t.node.op in DENSITIES and t.sign == (-1 if t.node.op == "log_prob" else 1)]
+        if not bases or event.place is None:
+            continue
+        for base in bases:
+            stretches = _stretches(base.node)
+            meant = [(t, stretches[key]) for t in found if t is not base and (key := _key(t.node)) in stretches]
+            if meant and all(t.sign == sign for t, sign in meant):
+                place = _place(run, meant[0][0], base)
+                text = "where the data are stretched their density falls: this log-determinant has the wrong sign"
+                yield Answer(place or event.place, text, (event.place,))
+                return
+
+
+def _covers(run: Rehearsing, minus: Place, base: Node) -> bool:
+    """True where this minus stands in front of ``base`` too."""
+    for node in run.nodes:
+        if node.place is not None and node.place[0] is minus[0] and node.op in ("neg", "sub", "mul"):
+            turned = node.inputs[1:] if node.op == "sub" else node.inputs
+            if any(n is base for i in turned for n in ancestors(i)):
+                return True
+    return False
+
+
+def _key(node: Node) -> int:
+    """What a summand is the logarithm of the stretch of: the value in ``exp``, or in its own logarithm."""
+    at: Node = node
+    for _ in range(6):
+        step = next(iter(parts(at.inputs[:1])), None)
+        if at.op not in ("log", "abs", "clamp", "clamp_min", "logabsdet") or step is None:
+            break
+        at = step
+    return id(at)
+
+
+def _stretches(density: Node) -> dict[int, int]:
+    """For each factor on the way from the data to the argument of a density: is it multiplied (+1) or divided (-1).
+
+    A factor ``exp(s)`` stands under each summand of ``s``, any other under itself."""
+    found: dict[int, int] = {}
+    queue: list[Value] = list(density.inputs if density.op == "log_prob" else density.inputs[:1])
+    seen: set[int] = set()
+    while queue and len(seen) < LONGEST:
+        for node in parts(queue.pop()):
+            if id(node) in seen or node.op not in LINEAR:
+                continue
+            seen.add(id(node))
+            if node.op in ("mul", "div") and len(node.inputs) > 1:
+                for number, side in enumerate(node.inputs[:2]):
+                    if isinstance(side, Node) and side.grad:
+                        _note(side, -1 if number and node.op == "div" else 1, found)
+                queue += list(node.inputs[:2])
+            else:
+                queue += [i for i in node.inputs if isinstance(i, Node | tuple | Items)]
+    return found
+
+
+def _note(factor: Node, sign: int, found: dict[int, int]) -> None:
+    at: Node = factor
+    for _ in range(4):
+        if at.op not in STRUCTURE or not at.inputs or not isinstance(at.inputs[0], Node):
+            break
+        at = at.inputs[0]
+    found.setdefault(id(at), sign)
+    if at.op == "exp" and at.inputs:
+        for inner in terms(at.inputs[0]):
+            found.setdefault(id(inner.node), sign * inner.sign)
+
+
+def _place(run: Rehearsing, wrong: Term, base: Term) -> Place | None:
+    """The minus in front of the summand alone; without one the statement that sums it up."""
+    if wrong.place is not None and not _covers(run, wrong.place, base.node):
+        return wrong.place
+    level = [wrong.node]
+    for _ in range(4):
+        level = [u for one in level for u in users(run).get(id(one), ()) if u.grad]
+        summed = next((u for u in level if u.op in ("sum", "mean") and u.place is not None), None)
+        if summed is not None:
+            return summed.place
+    return wrong.node.place
