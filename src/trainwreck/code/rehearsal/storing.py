@@ -177,9 +177,21 @@ class Storing(State):
             found = [v for v in found if not any(_written_into(w, v) for w in found)]
             if len(found) == 1:
                 return found[0]
+            if len(found) == 2 and (both := self._both_written(found[0], found[1], place)) is not None:
+                return both
         made = self.node("either", found[:6], place)
         if self.tests:
             made.attributes["?test"] = self.tests[-1]
+        return made
+
+    def _both_written(self, one: Value, other: Value, place: Place | None) -> Node | None:
+        """Elements written in one branch, others of the same array in the other: one array with both."""
+        if not isinstance(one, Node) or not isinstance(other, Node) or one.op != "setitem" or other.op != "setitem":
+            return None
+        if _ground(one) is not _ground(other):
+            return None
+        made = self.node("setitem", (one, *other.inputs[1:]), other.place or place, shape=one.shape)
+        made.owner, made.name = one.owner, one.name
         return made
 
     def _store_item(self, target: ast.Subscript, base: Value, index: Value, value: Value, frame: Frame) -> None:
@@ -255,6 +267,13 @@ def _loaded(target: ast.expr) -> ast.expr:
         case ast.Subscript():
             return ast.Subscript(target.value, target.slice, ast.Load())
     return target
+
+
+def _ground(node: Node) -> Node:
+    """The array before anything was written into it."""
+    while node.op == "setitem" and isinstance(node.inputs[0], Node):
+        node = node.inputs[0]
+    return node
 
 
 def _written_into(later: Value, value: Value) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
@@ -22,8 +22,7 @@ RECURRENT = frozenset(["lstm", "gru", "rnn"])
 STACKS = frozenset(["transformerencoder", "transformerencoderlayer", "transformerdecoder", "transformerdecoderlayer"])
 
 
-@dataclass(frozen=True, slots=True)
-class Trail:
+class Trail(NamedTuple):
     """Where tokens come from: the values at the root, the position of the first, and what else it depends on."""
 
     root: Node
@@ -135,8 +134,7 @@ def _key(value: Value, depth: int = 0) -> object:
 
 
 # ---------------------------------------------------------------------- next-token losses
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(NamedTuple):
     """A loss over tokens: how many positions the target lies ahead of the token that the network saw last."""
 
     loss: Node
@@ -208,6 +206,8 @@ def _head(value: Value) -> tuple[Node, int, Node | None] | None:
 def _cuts_front(node: Node) -> bool:
     """True for a slice of activations that leaves positions out, or picks one."""
     index = node.inputs[1] if isinstance(node.inputs[1], tuple) else (node.inputs[1],)
+    if index[:1] == (Ellipsis,):
+        index = index[1:-1]  # the last axis is that of the features
     for part in index[:2]:
         if isinstance(part, int) and not isinstance(part, bool):
             return True
