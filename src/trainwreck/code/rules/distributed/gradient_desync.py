@@ -18,6 +18,7 @@ from trainwreck.code.order import TrainingStep, training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.collectives import summed_only
 from trainwreck.code.rehearsal.questions.wrapping import averaged_late, joined_late, never_synced, passed_by
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -231,7 +232,9 @@ HARMLESS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), passed_by, joined_late, never_synced, averaged_late)
+    yield from further(
+        __name__, project, _seen(project), passed_by, joined_late, never_synced, averaged_late, summed_only
+    )
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

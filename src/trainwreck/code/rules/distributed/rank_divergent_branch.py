@@ -18,6 +18,8 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.collectives import on_one_rank
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import FunctionNode
 from trainwreck.core.evidence import Evidence
@@ -117,6 +119,10 @@ RANK = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), on_one_rank)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for call in project.calls(*sorted(COLLECTIVES)):
         if not project.called(call).startswith("torch.distributed") or call.argument("group") is not None:
             continue

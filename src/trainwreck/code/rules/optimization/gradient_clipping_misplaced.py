@@ -23,6 +23,7 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.collectives import clipped_before
 from trainwreck.code.rehearsal.questions.scaling import clipped_elsewhere
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -72,7 +73,7 @@ def train(model, loader, optimizer, other, criterion):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), clipped_elsewhere)
+    yield from further(__name__, project, _seen(project), clipped_elsewhere, clipped_before)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
