@@ -10,9 +10,10 @@ import pytest
 from marked import answered, marked
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.adversarial import leaking, maker_cut_off, saturating, shared_noise, swapped
+from trainwreck.code.rehearsal.questions.adversarial import leaking, maker_cut_off, saturating, swapped
 from trainwreck.code.rehearsal.questions.averaging import swapped as swapped_shares
 from trainwreck.code.rehearsal.questions.denoising import other_noise
+from trainwreck.code.rehearsal.questions.feeding_noise import shared_noise
 from trainwreck.code.rehearsal.questions.quantising import blocked, dominating, misplaced, uncommitted
 from trainwreck.code.rehearsal.questions.similarities import masked_to_zero, scaled
 from trainwreck.code.rehearsal.questions.variational import heavy_divergence, mismatched_reductions

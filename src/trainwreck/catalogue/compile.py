@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -54,6 +53,8 @@ def compile_tree(root: Path) -> dict[str, Any]:
 
     Raises CatalogueError for a file that is no TOML, an entry without id, or an id given twice.
     """
+    import tomllib  # a compiled catalogue does without
+
     result: dict[str, Any] = {"signs": {}, "needs": {}, "signatures": [], "modes": {}, "rules": {}}
     for path in files(root):
         where = path.relative_to(root).as_posix()

@@ -11,10 +11,9 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trainwreck.catalogue import specifiers
 from trainwreck.catalogue.specifiers import Version
@@ -42,8 +41,7 @@ Bracket = tuple[int, int]
 """The releases of a table on both sides of a version; -1 is older than the table."""
 
 
-@dataclass(frozen=True)
-class History:
+class History(NamedTuple):
     """When something was there: ranges of releases, inclusive, oldest first."""
 
     table: Table
@@ -144,8 +142,7 @@ def table(package: str) -> Table | None:
     return Table(package, json.loads(path.read_bytes())) if package in TABLES.values() and path.is_file() else None
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """Whether a keyword is taken. ``history`` is that of the nearest class that ever listed it, None if none did."""
 
     state: State
@@ -226,8 +223,7 @@ def minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-@dataclass(frozen=True)
-class Rename:
+class Rename(NamedTuple):
     """One entry of ``renames.toml``: which rule speaks of these names, and what to write instead of each.
 
     ``kind``: argument (of the ``owners``), name (of the package), open (a keyword that ``**kwargs`` took, gone

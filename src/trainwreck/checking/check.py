@@ -271,6 +271,8 @@ def meant(name: str, known: Catalogue) -> str | None:
 
 def refuse_unknown_words(wanted: Settings, known: Catalogue) -> None:
     """Raise TrainwreckError for an id or a family that does not exist, naming the nearest that does."""
+    if not select.words(wanted):
+        return
     ids = [*known.mode_ids, *known.rules, *known.aliases]
     families = {describe(name, known)[0] for name in (*known.mode_ids, *known.rules)}
     unknown = select.unknown_words(wanted, ids, sorted(families))

@@ -73,17 +73,17 @@ def path_fits(path: str, pattern: str, root: Path | None = None) -> bool:
     return False
 
 
+def words(settings: Settings) -> list[str]:
+    """All words of the selections, as written."""
+    chosen = [word for each in settings.per_file_ignores.values() for word in each]
+    return [*settings.select, *settings.extend_select, *settings.ignore, *chosen]
+
+
 def unknown_words(settings: Settings, ids: Sequence[str], families: Sequence[str]) -> list[str]:
     """Words of the selections that mean nothing: typing errors that would silently select or ignore nothing."""
-    words = [
-        *settings.select,
-        *settings.extend_select,
-        *settings.ignore,
-        *(word for chosen in settings.per_file_ignores.values() for word in chosen),
-    ]
     known = {"ALL", *ids, *families, *(f"code-{i}" for i in ids)}
     return [
         w
-        for w in dict.fromkeys(words)
+        for w in dict.fromkeys(words(settings))
         if w not in known and not (w.endswith("-") and any(i.startswith(w) for i in ids))
     ]

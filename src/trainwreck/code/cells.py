@@ -6,7 +6,7 @@ import ast
 import builtins
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import FunctionNode, Walked
@@ -16,8 +16,7 @@ GIVEN = frozenset([*dir(builtins), "get_ipython", "display", "In", "Out", "_", "
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
-@dataclass(frozen=True)
-class Need:
+class Need(NamedTuple):
     """A name that the top level of a cell reads, and where (if anywhere) the notebook makes it later."""
 
     node: ast.Name

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from trainwreck.catalogue import releases, specifiers
 from trainwreck.catalogue.releases import TABLES, Bracket, History, Rename, State, Table
@@ -172,8 +172,7 @@ def _imports(project: Project, scope: Scope, aims: Mapping[str, Aim]) -> Iterato
                 yield _mismatch(found, alias or binding.node, scope)
 
 
-@dataclass(frozen=True)
-class _Absent:
+class _Absent(NamedTuple):
     kind: Kind
     name: str
     package: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.catalogue import releases
 from trainwreck.catalogue.releases import TABLES, History, Rename
@@ -43,8 +43,7 @@ _KEY = pattern(r"""^(?:["']?)([A-Za-z_]\w*)(?:["']?)\s*:""")
 _JSON_KEY = pattern(r'^\s{1,4}"([A-Za-z_]\w*)"\s*:')
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """One outdated option and where it is written."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import only, option
@@ -15,8 +15,7 @@ CROSS = ("cross_val_score", "cross_validate", "cross_val_predict")
 PERMUTES = frozenset(["permutation", "randperm"])
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """A division of samples at random: where, and the expressions of what is divided (features first)."""
 
     place: Call

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from trainwreck.code.calls import Call
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
-from trainwreck.core.failure import Failure, Frame
+
+if TYPE_CHECKING:
+    from trainwreck.core.failure import Failure, Frame
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.catalogue import specifiers
 from trainwreck.catalogue.releases import Bracket, History, State, Table, table
@@ -28,8 +28,7 @@ _CONDA = pattern(r"""\s*-\s*["']?(?:[\w-]+::)?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?\s
 _LOCKED = pattern(r"^\s*\[\[package\]\]\s*$")
 
 
-@dataclass(frozen=True)
-class Pin:
+class Pin(NamedTuple):
     """One condition on a package. ``rank``: how far the place decides (lower wins)."""
 
     package: str
@@ -40,8 +39,7 @@ class Pin:
     rank: int
 
 
-@dataclass(frozen=True)
-class Aim:
+class Aim(NamedTuple):
     """The releases of a package that one file of the program is for. ``pin`` is None where nothing says it."""
 
     table: Table

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import option_defaults
@@ -35,8 +34,7 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """One value that an expression can have, and the chain that shows it."""
 
     value: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from trainwreck.code.choice import possible
 from trainwreck.code.project import Project
@@ -12,8 +13,10 @@ from trainwreck.code.read import build
 from trainwreck.code.rule import Rule, rules
 from trainwreck.code.surface import Surface, surfaces
 from trainwreck.core.evidence import Evidence, Where
-from trainwreck.core.failure import Failure
 from trainwreck.core.program import Problem, Program
+
+if TYPE_CHECKING:
+    from trainwreck.core.failure import Failure
 
 __all__ = ["StaticSightings", "build", "witness"]
 

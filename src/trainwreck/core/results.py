@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from trainwreck import __version__
 from trainwreck.core.evidence import SEVERITIES, Evidence, Severity, Where, jsonable
 from trainwreck.core.fix import Edit as Edit
 from trainwreck.core.fix import Fix as Fix
-from trainwreck.core.run import Setting
+
+if TYPE_CHECKING:
+    from trainwreck.core.run import Setting
 
 SCHEMA = 1
 

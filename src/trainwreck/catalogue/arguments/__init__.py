@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 UNKNOWN = object()
 """The value of an argument that is written and can't be told."""
@@ -36,8 +36,7 @@ class Group:
     """Defaults of one of the classes that differ."""
 
 
-@dataclass(frozen=True)
-class Contradiction:
+class Contradiction(NamedTuple):
     """One entry. ``place``: the arguments to point at, the first that is written; ``since``/``until`` releases."""
 
     id: str

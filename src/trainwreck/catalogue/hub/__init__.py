@@ -7,9 +7,9 @@ files of a checkpoint, only what its publisher's configuration says.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ALIASES: Mapping[str, str] = {
     "bert-base-uncased": "google-bert/bert-base-uncased",
@@ -31,8 +31,7 @@ ALIASES: Mapping[str, str] = {
 """Names without an owner that the hub redirects."""
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """One row. Numbers are None where they are not known; ``kind`` is base, instruct or tuned."""
 
     id: str

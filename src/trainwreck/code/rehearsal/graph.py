@@ -39,17 +39,12 @@ def ancestors(value: Value, through: Callable[[Node], bool] | None = None) -> It
         yield node
         if through is not None and not through(node):
             continue
-        for item in node.inputs:
-            for inner in parts(item):
+        for item in (*node.inputs, *node.options.values()):
+            # nearly all are values themselves, and this is the most visited loop of all questions
+            for inner in (item,) if isinstance(item, Node) else parts(item):
                 if id(inner) not in seen:
                     seen.add(id(inner))
                     queue.append(inner)
-        for option in node.options.values():
-            if isinstance(option, Node | tuple | Items | Table):
-                for inner in parts(option):
-                    if id(inner) not in seen:
-                        seen.add(id(inner))
-                        queue.append(inner)
 
 
 def near(value: Value, count: int) -> list[Node]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainwreck.catalogue.tables import settings_table
 from trainwreck.code.pattern import pattern
@@ -54,8 +55,7 @@ SERVERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(NamedTuple):
     """One option: ``name`` without dashes, dashes inside as underscores. ``values`` are the words that follow it up to
     the next option; ``joined`` where the value is written with ``=``."""
 

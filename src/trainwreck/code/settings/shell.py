@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.arithmetic import evaluate
@@ -29,8 +30,7 @@ _DECLARING = frozenset(["export", "declare", "local", "readonly", "typeset"])
 _EXPANSION = pattern(r"([A-Za-z_]\w*)(?:\[[@*]\])?(?:(:?[-=+?])(.*))?$", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Arg:
+class Arg(NamedTuple):
     """One word of a command after expansion, and the place where it is written (for a variable: where it was set)."""
 
     text: str
@@ -46,8 +46,7 @@ class Arg:
         return not self.text.strip(HOLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """What a variable of the script holds: text (with holes), or the words of an array."""
 
     text: str

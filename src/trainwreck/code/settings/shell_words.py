@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from trainwreck.code.pattern import pattern
 
@@ -19,8 +18,7 @@ _REDIRECT = pattern(r"\d*(?:>>|>&|<&|>\||&>>|&>|>|<<<|<)\s*&?-?")
 Kind = Literal["text", "variable", "arithmetic", "command"]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A piece of a word: text as it stands, or something that the shell replaces. ``offset`` is where it begins."""
 
     kind: Kind
@@ -29,8 +27,7 @@ class Part:
     quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A word (``op`` empty) or an operator; ``glued`` operators stand right after a word."""
 
     op: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -20,8 +20,7 @@ NAMED = pattern(r"adapter|lora|low_?rank|dora|bottleneck|prefix|prompt|delta", r
 PASSES = STRUCTURE | frozenset(["dropout", "identity", "t", "T"])
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """``node`` applies the matrix ``inner`` and then ``outer``."""
 
     node: Node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value, candidates
@@ -14,8 +14,7 @@ LEAST_DISCOUNT = 0.5
 """Discounts lie between 0.9 and 1 (Sutton and Barto, section 3.3); below a half something else is meant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Summand:
+class Summand(NamedTuple):
     """One term of a sum: its sign, the numbers and the values that are multiplied in it, and the whole of it."""
 
     sign: int
@@ -28,8 +27,7 @@ class Summand:
         return bool(self.numbers) and all(LEAST_DISCOUNT < n <= 1 for n in self.numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(NamedTuple):
     """``reward + discount * next * alive - value``: the two terms with values of states."""
 
     node: Node

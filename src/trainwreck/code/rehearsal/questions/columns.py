@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value
@@ -14,8 +14,7 @@ MAKES = frozenset(["stack", "column_stack", "hstack", "array", "asarray", "tenso
 ORDERS = frozenset(["sorted", "reversed", "set", "frozenset"])
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """How columns follow one another: ``change`` of the order in which ``names`` stand, and where they are picked."""
 
     change: str

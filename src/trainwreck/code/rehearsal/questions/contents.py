@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from typing import NamedTuple
 
 Factor = int | tuple[str, int, int]
 Axis = tuple[Factor, ...]
 """The sizes that the axis is the product of, outermost first; an axis of one element has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """How many elements: symbols with their powers, and a number."""
 
     symbols: frozenset[tuple[Factor, int]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.params import KEEPERS
 from trainwreck.code.rehearsal import Rehearsing
@@ -27,8 +27,7 @@ FLAT = frozenset(["round", "sign", "floor", "ceil", "trunc", "heaviside", "norma
 """Those that hang in the graph all the same: ``torch.normal(mean, std)`` gives both a gradient of zero."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """``node`` passes no gradient on, and the parameters ``lost`` get none by any way."""
 
     node: Node

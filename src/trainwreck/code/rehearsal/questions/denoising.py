@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
@@ -15,8 +15,7 @@ from trainwreck.code.rehearsal.questions.terms import losses_of, number_of, squa
 NOISE = frozenset(["randn", "randn_like", "normal", "standard_normal"])
 
 
-@dataclass(frozen=True, slots=True)
-class Denoiser:
+class Denoiser(NamedTuple):
     """One training of a network on noisy data."""
 
     event: Event

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Value, is_module
@@ -22,8 +22,7 @@ SLIGHT = 1e-6
 Key = int | str
 
 
-@dataclass(frozen=True, slots=True)
-class Guided:
+class Guided(NamedTuple):
     """``node`` is ``with_ * conditional + without * unconditional``."""
 
     node: Node

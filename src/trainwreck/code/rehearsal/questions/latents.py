@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
@@ -20,8 +20,7 @@ WIDER = 1.25
 """A spread at sampling beyond this times that of training is told; a smaller one is the truncation trick."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(NamedTuple):
     """Random numbers of one kind (``normal`` or ``uniform``), their mean and standard deviation, and the draw."""
 
     kind: str

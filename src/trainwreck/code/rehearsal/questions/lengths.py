@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Value
@@ -21,8 +21,7 @@ KEEPS = frozenset(
 MAX_STEPS = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """A value that is scaled to unit length along ``axis`` (from the left; None: as a whole) of ``rank`` axes."""
 
     node: Node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
@@ -19,8 +19,7 @@ FLIPS = frozenset(["invert", "not", "logical_not", "bitwise_not"])
 PADDING_WORDS = ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask")
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(NamedTuple):
     """A softmax's scores of which some are hidden: ``mask`` is true on those that are, or false on them."""
 
     at: Node

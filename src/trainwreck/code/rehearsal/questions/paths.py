@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Value, candidates
@@ -38,8 +39,7 @@ class Step:
     """It selects another part at each turn or call (a batch, an element), not a fixed part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(NamedTuple):
     """From an array at the root outwards: the indexings in order, and the values on the way (root first)."""
 
     root: Node

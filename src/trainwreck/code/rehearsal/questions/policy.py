@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -20,8 +21,7 @@ COSTS = pattern(r"cost|loss|energy|penal|regret|nll|surprise|_len|length", re.IG
 ARRAYS = STRUCTURE | frozenset(["stack", "cat", "tensor", "setitem", "array", "asarray", "loaded", "element", "either"])
 
 
-@dataclass(frozen=True, slots=True)
-class Surrogate:
+class Surrogate(NamedTuple):
     """A term ``weight * logp * advantage`` of a loss; ``sign`` is that of the log-probability in the loss."""
 
     term: Term

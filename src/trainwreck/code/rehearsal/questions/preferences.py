@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.pattern import pattern
@@ -28,8 +28,7 @@ LESS = pattern(r"energ|dist|cost|penalt|nll|perplex", re.IGNORECASE)
 DISTANCES = frozenset(["norm", "cdist", "pairwise_distance", "dist", "vector_norm"])
 
 
-@dataclass(frozen=True, slots=True)
-class Margin:
+class Margin(NamedTuple):
     """The margin of a preference loss: its terms, and +1 where the loss falls with it."""
 
     event: Event

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
@@ -19,8 +20,7 @@ DOMINATES = 10.0
 """Weight of the commitment beside the reconstruction. The papers use 0.25 to 2 (arXiv:1711.00937)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(NamedTuple):
     """``node`` holds the nearest codes of ``codes`` for values that the parameters ``encoder`` computed."""
 
     node: Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -25,8 +25,7 @@ NEGATIVE = pattern(r"neg|diff|other|wrong", re.IGNORECASE)
 POSITIVE = pattern(r"pos|same|match", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """A summand of an objective: ``sign`` +1 if it is minimised, -1 if maximised, 0 where that depends on data."""
 
     node: Node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Value, candidates
@@ -19,8 +19,7 @@ LOGS = frozenset(["log", "log_softmax", "xlogy", "entropy"])
 KEEPS = STRUCTURE - DETACHES
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(NamedTuple):
     """A summand without a gradient, and the operation that took it away."""
 
     term: Node

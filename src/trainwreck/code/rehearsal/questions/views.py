@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Table, Value
@@ -21,8 +21,7 @@ OUTPUTS = RAW | frozenset("layer_norm batch_norm relu gelu tanh silu group_norm 
 LOUD = frozenset(["dropout", "dropout1d", "dropout2d", "alphadropout", "droppath", "bernoulli"])
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """Two embeddings that a loss compares."""
 
     node: Node

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
@@ -21,8 +21,7 @@ PASSES = ELEMENTWISE | frozenset(
 GATHERS = frozenset(["stack", "array", "asarray", "tensor", "as_tensor", "vstack"])
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(NamedTuple):
     """A sum of unknown numbers (``id`` of each, once) and a constant."""
 
     terms: tuple[int, ...]
@@ -33,8 +32,7 @@ class Linear:
         return self.constant - other.constant if self.terms == other.terms else None
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Elements ``first`` to ``last`` (included) of ``series``."""
 
     series: Node

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.arguments import imported
 from trainwreck.code.calls import Call, last_name, written
@@ -138,8 +138,7 @@ def _written(project: Project) -> Iterator[Evidence]:
     yield from _by_hand(project)
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(NamedTuple):
     """A network that is run: how it is named, whether without gradient, and in which call."""
 
     subject: ast.expr
