@@ -275,6 +275,9 @@ def _part(node: Node, first: Node, memo: Memo, depth: int) -> Axes | None:
         return None
     if first.op in REDUCTIONS:
         return _reduced(first, base)
+    if first.op == "unbind" and base:
+        at = along if isinstance(along := (*arguments(first), 0)[0], int) else None
+        return None if at is None else tuple(a for n, a in enumerate(base) if n != at % len(base))
     if first.op in ("chunk", "split", "tensor_split") and not node.shape.open and len(node.shape.dims) == len(base):
         rest = arguments(first)
         along = rest[1] if len(rest) > 1 else 0
