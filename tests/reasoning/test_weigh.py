@@ -99,6 +99,15 @@ def test_how_the_curves_go_follows_from_a_fault_that_was_seen_at_work() -> None:
     assert [c.role for c in diagnose([seen("event"), seen("rises")], crash).causes] == ["root", "root"]
 
 
+def test_what_the_code_proves_of_a_line_at_which_the_run_went_wrong_comes_first() -> None:
+    code = Evidence("code-exact", "direct", "proven", Where("code", path="train.py", line=7))
+    event = Evidence("live-cut", "direct", "cut off", Where("code", path="train.py", line=7))
+    elsewhere = Evidence("live-cut", "direct", "cut off", Where("code", path="train.py", line=9))
+    known = book(mode("exact", {"code-exact": 3.5}), mode("general", {"live-cut": 4.0}))
+    assert [(c.id, c.role) for c in diagnose([code, event], known).causes] == [("exact", "root"), ("general", "root")]
+    assert diagnose([code, elsewhere], known).causes[0].id == "general"
+
+
 def test_inference_alone_never_claims_more_than_the_ceiling() -> None:
     known = book(mode("a", {"x": 9.0}, conclusive=("x",)))
     assert diagnose([seen("x", "inferred")], known).causes[0].confidence <= 0.7

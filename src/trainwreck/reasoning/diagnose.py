@@ -19,11 +19,19 @@ ALSO = 0.03
 MAX_CAUSES = 8
 SETTLED = 0.7
 """DESIGN: below this the answer names what would decide."""
-PROVEN = 0.9
-"""Confidence from which a fault that was seen takes the curves for its consequence. A judgement: DESIGN claims no more
-without direct evidence."""
+PROVEN = 0.8
+"""Confidence from which a fault that was seen takes the curves for its consequence (a judgement)."""
 CURVES = frozenset(("loss", "gradient"))
 """Families of signs that only say how a curve goes."""
+OUTCOMES = frozenset(
+    (
+        "live-loss-at-label-entropy",
+        "live-learns-nothing-though-it-moves",
+        "live-predictions-unrelated",
+        "origin-overflow",
+    )
+)
+"""Signs of the recorder that say no more than a curve does: nothing is learned, or what grew has overflowed."""
 SEEN_AT_WORK = frozenset(("live", "origin"))
 """Families of signs that were seen in the process itself."""
 
@@ -104,13 +112,14 @@ def _roles(told: Sequence[Candidate], known: Catalogue) -> dict[str, Role]:
 def _explains_curves(candidate: Candidate, known: Catalogue) -> bool:
     """True for a fault that was seen to work in the process itself: how the curves go is what follows from it."""
     families = {meant.family for e in candidate.evidence if (meant := known.sign(e.sign)) is not None}
-    return candidate.conclusive and not families.isdisjoint(SEEN_AT_WORK) and _confidence(candidate) >= PROVEN
+    seen = not families.isdisjoint(SEEN_AT_WORK) and candidate.cls == "direct"
+    return seen and _confidence(candidate) >= PROVEN and not _only_curves(candidate, known)
 
 
 def _only_curves(candidate: Candidate, known: Catalogue) -> bool:
     """True for a mode that nothing speaks for but the way in which loss and gradient move."""
-    families = {meant.family if (meant := known.sign(e.sign)) else None for e in candidate.evidence}
-    return not candidate.conclusive and families <= CURVES
+    rest = [e.sign for e in candidate.evidence if e.sign not in OUTCOMES]
+    return not candidate.conclusive and all((m := known.sign(s)) is not None and m.family in CURVES for s in rest)
 
 
 def _rivals(one: Candidate, other: Candidate) -> bool:

@@ -25,6 +25,10 @@ code proves (direct) is a fault whether the curves show it or not; a suspicion i
 (inferred) counts where a sign of the run agrees."""
 EXPLAINED = 0.12
 """Probability of any other mode from which a fallback ("nothing known explains it") is not said."""
+LIVE_PREFIX = "live-"
+"""Signs that the flight recorder saw in the process itself."""
+AT_WORK = 1.5
+"""Log odds for a fault of a line at which a recorder saw something go wrong, under whatever name (a judgement)."""
 ONE_REPORT = 0.6
 """Overlap of modes that the words of one short description speak for: people describe one failure at a time."""
 EXPLAINS = -1.0
@@ -51,6 +55,8 @@ class Candidate:
     probability: float = 0.0
     confidence: float = 0.0
     strengths: dict[str, float] = field(default_factory=dict)
+    at_work: bool = False
+    """Whether a recorder saw something go wrong at the very line that the code proves it of."""
     report: str | None = None
 
     @property
@@ -62,7 +68,7 @@ class Candidate:
     @property
     def from_run(self) -> bool:
         """True if something other than the static side speaks for it."""
-        return any(not e.sign.startswith(CODE_PREFIX) for e in self.evidence)
+        return self.at_work or any(not e.sign.startswith(CODE_PREFIX) for e in self.evidence)
 
 
 def weigh(
@@ -88,10 +94,11 @@ def weigh(
     names += [n for s in by_sign if (n := s.removeprefix(CODE_PREFIX)) != s and known.mode(n) and n not in names]
     names += [n for n in sorted(extra) if n not in names]
     candidates = []
+    at_work = _lines_at_work(evidence)
     for name in names:
         mode = known.mode(name)
         if mode is not None:
-            candidate = _score(mode, by_sign, known, observed, static_only=static_only)
+            candidate = _score(mode, by_sign, known, observed, at_work, static_only=static_only)
             if name in extra:
                 weight, item = extra[name]
                 candidate.score += weight
@@ -110,8 +117,20 @@ def weigh(
     return sorted(told, key=lambda c: (-c.probability, -c.score, c.mode.id))
 
 
+def _lines_at_work(evidence: Sequence[Evidence]) -> frozenset[tuple[str, int]]:
+    """Lines of the program at which a recorder saw something go wrong."""
+    seen = [e.where for e in evidence if e.sign.startswith(LIVE_PREFIX) and e.where.kind == "code"]
+    return frozenset((w.path, w.line) for w in seen if w.path and w.line)
+
+
 def _score(
-    mode: Mode, by_sign: Mapping[str, list[Evidence]], known: Catalogue, observed: frozenset[str], *, static_only: bool
+    mode: Mode,
+    by_sign: Mapping[str, list[Evidence]],
+    known: Catalogue,
+    observed: frozenset[str],
+    at_work: frozenset[tuple[str, int]] = frozenset(),
+    *,
+    static_only: bool,
 ) -> Candidate:
     candidate = Candidate(mode, mode.prior)
     positive: dict[str, list[float]] = {}
@@ -122,6 +141,11 @@ def _score(
     if own in by_sign and own not in weights:
         weights[own] = (4.0, False, 0.0)
     agrees = any(w > 0 and sign in by_sign and not sign.startswith(CODE_PREFIX) for sign, (w, _, _) in weights.items())
+    # What the code proves of a line, and the run shows there in its own words, is one fault.
+    proven = [e for e in by_sign.get(own, ()) if e.cls == "direct"]
+    if not static_only and any((e.where.path, e.where.line) in at_work for e in proven):
+        candidate.at_work = agrees = True
+        candidate.score += AT_WORK
     for sign, (weight, conclusive, absent) in weights.items():
         sightings = by_sign.get(sign)
         if sightings and sign in beside and by_sign.keys().isdisjoint(beside[sign]):
