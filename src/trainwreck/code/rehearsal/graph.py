@@ -47,6 +47,20 @@ def ancestors(value: Value, through: Callable[[Node], bool] | None = None) -> It
                     queue.append(inner)
 
 
+def carries(node: Node) -> bool:
+    """False for a value that depends on how large, how many or of which kind its inputs are, not on what they hold:
+    ``ancestors(value, through=carries)`` are those whose numbers ``value`` is made of."""
+    if node.op == "attribute":
+        return node.name not in ("shape", "dtype", "device", "ndim")
+    return node.op not in SIZED
+
+
+SIZED = frozenset(
+    """len size numel counter zeros ones full empty zeros_like ones_like full_like empty_like rand_like randn_like
+    randint_like arange eye rand randn randint randperm""".split()
+)
+
+
 def near(value: Value, count: int) -> list[Node]:
     """The ``count`` values nearest to ``value`` among it and what it was computed from."""
     return list(islice(ancestors(value), count))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, near, parts
+from trainwreck.code.rehearsal.graph import ancestors, carries, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
@@ -31,13 +31,20 @@ def cut_as_end(run: Rehearsing) -> Iterator[Answer]:
             goes_on = _goes_on(node)
             if goes_on is None:
                 continue
-            flag = next((n for n in ancestors(goes_on) if id(n) in flags), None)
+            flag = next((n for n in ancestors(goes_on, through=_of_flags) if id(n) in flags), None)
             if flag is None or flag.place is None or id(flag.place[0]) in told or _paid_before(event.subject, flag):
                 continue
             told.add(id(flag.place[0]))
             text = "this flag is set at the time limit too, and takes the value of what follows away"
             yield Answer(_kept_at(run, flag), text, tuple(p for p in (node.place, event.place) if p is not None))
             return
+
+
+def _of_flags(node: Node) -> bool:
+    """False where something else is compared or counted: what a state was before does not make this flag."""
+    if node.op in ("lt", "gt", "le", "ge", "eq", "ne"):
+        return any(number_of(i) in (0.0, 0.5, 1.0) for i in node.inputs)
+    return carries(node) and node.op != "index"
 
 
 def _paid_before(loss: Value, flag: Node) -> bool:
@@ -87,9 +94,26 @@ def _goes_on(node: Node) -> Node | None:
         return None
     for factor, rest in ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0])):
         found = _open(factor)
-        if found is not None and isinstance(rest, Node) and any(n.op == "param" for n in ancestors(rest)):
+        if found is None or not isinstance(rest, Node) or _trace(node, rest):
+            continue
+        if any(n.op == "param" for n in ancestors(rest, through=carries)):
             return found
     return None
+
+
+def _trace(node: Node, rest: Node) -> bool:
+    """True for ``a = delta + gamma * lambda * a * (1 - done)``, where ``delta`` has the values of its own: such a sum
+    ends with its episode, whatever ended it (Schulman et al., arXiv:1506.02438)."""
+    if node.place is None:
+        return False
+    for before in near(rest, 40):
+        if before.op != "add" or len(before.inputs) < 2:
+            continue
+        for carried, own in (before.inputs[:2], before.inputs[1::-1]):
+            again = any(n.place is not None and n.place[0] is node.place[0] for n in near(carried, 6))
+            if again and any(n.op == "param" for n in ancestors(own, through=carries)):
+                return True
+    return False
 
 
 def _open(value: Value, depth: int = 0) -> Node | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value, candidates
-from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, graph, parts
+from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, carries, graph, parts
 
 STRUCTURE = frozenset(
     """view reshape permute transpose t T mT H squeeze unsqueeze flatten contiguous clone to float double half bfloat16
@@ -114,7 +114,7 @@ def users(run: Rehearsing) -> dict[int, list[Node]]:
 
 def learns(value: Value) -> bool:
     """True where parameters stand behind the value."""
-    return any(n.op == "param" for n in ancestors(value))
+    return any(n.op == "param" for n in ancestors(value, through=carries))
 
 
 def made_at(run: Rehearsing, node: Node) -> Place | None:
