@@ -22,7 +22,7 @@ MAX_DEPTH = 12
 BESIDE = "\0beside"
 """Stands for files beside the program (configurations, scripts, requirements) and shell lines in notebooks."""
 
-_LIBRARIES = ("transformers", "trl", "peft", "accelerate", "datasets", "lightning", "vllm", "sglang", "deepspeed")
+LIBRARIES = ("transformers", "trl", "peft", "accelerate", "datasets", "lightning", "vllm", "sglang", "deepspeed")
 KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
     ("rehearsal.__init__", "rehearsals"): ("backward", "autograd", "training_step", "compute_loss"),
     ("rehearsal.questions.__init__", "answers"): ("backward", "autograd", "training_step", "compute_loss"),
@@ -33,16 +33,20 @@ KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
     ("seek", "dataset_classes"): ("__getitem__", "IterableDataset"),
     ("facts", "handlers"): ("except",),
     ("huggingface", "trainer_calls"): ("transformers", "trl"),
+    ("huggingface", "model_loads"): ("from_pretrained", "from_config", "transformers"),
+    ("huggingface", "tokenizer_loads"): ("from_pretrained", "transformers"),
+    ("jax", "traced"): ("jax", "flax", "optax"),
+    ("lightning", "lightning_modules"): ("ightning",),
     ("torch_changes", "told"): ("torch", "numpy", "huggingface_hub"),
-    ("outdated", "told"): (*_LIBRARIES, BESIDE),
-    ("outdated", "unnamed"): (*_LIBRARIES, BESIDE),
-    ("outdated", "options"): (*_LIBRARIES, BESIDE),
-    ("arguments", "contradicted"): (*_LIBRARIES, BESIDE),
-    ("settings.contradictions", "contradicted_settings"): (*_LIBRARIES, BESIDE),
+    ("outdated", "told"): (*LIBRARIES, BESIDE),
+    ("outdated", "unnamed"): (*LIBRARIES, BESIDE),
+    ("outdated", "options"): (*LIBRARIES, BESIDE),
+    ("arguments", "contradicted"): (*LIBRARIES, BESIDE),
+    ("settings.contradictions", "contradicted_settings"): (*LIBRARIES, BESIDE),
     ("settings.index", "of"): (BESIDE,),
-    ("settings.bags", "bags"): (*_LIBRARIES, BESIDE),
-    ("settings.bags", "training"): (*_LIBRARIES, BESIDE),
-    ("settings.starts", "starts"): (*_LIBRARIES, BESIDE),
+    ("settings.bags", "bags"): (*LIBRARIES, BESIDE),
+    ("settings.bags", "training"): (*LIBRARIES, BESIDE),
+    ("settings.starts", "starts"): (*LIBRARIES, BESIDE),
     ("settings.hydra", "mains"): ("hydra",),
     ("settings.loads", "loads"): (BESIDE,),
     ("settings.requirements", "requirements"): (BESIDE,),

@@ -19,6 +19,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
+WORDS = ("safetensors",)
 BAD = (
     """
 from torch import nn

@@ -17,9 +17,11 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.settings.requirements import complete, requirements
+from trainwreck.code.triggers import BESIDE
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = (BESIDE,)
 BAD = (
     """
 #--- requirements.txt

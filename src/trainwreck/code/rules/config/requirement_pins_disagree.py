@@ -15,8 +15,10 @@ from trainwreck.code.project import Project
 from trainwreck.code.settings.requirements import Requirement, requirements
 from trainwreck.code.settings.told import told
 from trainwreck.code.settings.tree import Place
+from trainwreck.code.triggers import BESIDE
 from trainwreck.core.evidence import Evidence, Severity
 
+WORDS = (BESIDE,)
 BAD = (
     """
 #--- requirements.txt

@@ -21,6 +21,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.core.evidence import Evidence
 
+WORDS = ("DistributedDataParallel",)
 BAD = (
     """
 import torch.nn as nn

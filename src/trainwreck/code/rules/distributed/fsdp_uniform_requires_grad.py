@@ -20,6 +20,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
+WORDS = ("FullyShardedDataParallel",)
 BAD = (
     """
 from torch.distributed.fsdp import FullyShardedDataParallel as FSDP

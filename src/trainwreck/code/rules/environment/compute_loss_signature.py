@@ -19,6 +19,7 @@ from trainwreck.code.targets import aim
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("compute_loss", "training_step", "transformers", "trl")
 BAD = """
 from transformers import Trainer
 class Weighted(Trainer):

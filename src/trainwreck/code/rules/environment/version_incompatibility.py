@@ -15,9 +15,11 @@ from trainwreck.catalogue.releases import TABLES, conflicts, table
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sign_of
 from trainwreck.code.targets import Pin, pins
+from trainwreck.code.triggers import BESIDE
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.fix import Fix
 
+WORDS = (BESIDE,)
 BAD = """
 # requirements.txt beside it (see tests/rules/versions): transformers==4.57.6 and tokenizers==0.15.0
 import transformers

@@ -17,6 +17,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("datasets",)
 BAD = (
     """
 from datasets import load_dataset

@@ -24,6 +24,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
+WORDS = ("from_pretrained", "from_config", "transformers")
 BAD = (
     """
 from transformers import AutoModelForCausalLM

@@ -20,6 +20,7 @@ from trainwreck.code.spine import ends
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("from_pretrained", "from_config", "transformers")
 BAD = (
     """
 from transformers import AutoModelForCausalLM

@@ -19,6 +19,7 @@ from trainwreck.code.seek import keyword_place
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("from_pretrained",)
 BAD = (
     """
 from transformers import AutoModelForSequenceClassification, AutoTokenizer

@@ -18,6 +18,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("from_pretrained", "from_config", "transformers")
 BAD = (
     """
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, Trainer

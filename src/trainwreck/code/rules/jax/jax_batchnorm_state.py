@@ -16,6 +16,7 @@ from trainwreck.code.values import is_true
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("jax", "flax", "optax")
 BAD = (
     """
 import flax.linen as nn

@@ -19,6 +19,7 @@ from trainwreck.code.values import values
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("jax", "flax", "optax")
 BAD = (
     """
 import jax

@@ -18,6 +18,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("jax", "flax", "optax")
 BAD = (
     """
 import jax.numpy as jnp

@@ -19,6 +19,7 @@ from trainwreck.code.rules.jax.optax_updates_not_applied import updates_of
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("jax", "flax", "optax")
 BAD = (
     """
 import optax

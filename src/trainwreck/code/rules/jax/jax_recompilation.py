@@ -20,6 +20,7 @@ from trainwreck.code.scopes import FunctionNode
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("jax", "flax", "optax")
 BAD = (
     """
 import jax

@@ -18,6 +18,7 @@ from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("jax", "flax", "optax")
 BAD = (
     """
 import time

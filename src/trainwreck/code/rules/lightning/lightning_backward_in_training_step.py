@@ -18,6 +18,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("ightning",)
 BAD = (
     """
 import lightning as L

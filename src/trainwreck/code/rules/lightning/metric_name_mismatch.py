@@ -21,6 +21,7 @@ from trainwreck.code.seek import keyword_place
 from trainwreck.code.values import values
 from trainwreck.core.evidence import Evidence
 
+WORDS = ("ightning",)
 BAD = (
     """
 import lightning as L

@@ -16,6 +16,7 @@ from trainwreck.code.targets import aim
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("ightning",)
 BAD = """
 import pytorch_lightning as pl
 class Net(pl.LightningModule):

@@ -18,6 +18,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.code.targets import pin_for
 from trainwreck.core.evidence import Evidence
 
+WORDS = ("verbose",)
 BAD = """
 import torch
 from torch.optim.lr_scheduler import StepLR

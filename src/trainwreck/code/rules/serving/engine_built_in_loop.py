@@ -20,6 +20,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("vllm", "transformers", "from_pretrained")
 BAD = (
     """
 from vllm import LLM

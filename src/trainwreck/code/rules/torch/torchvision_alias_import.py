@@ -15,6 +15,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
+WORDS = ("torchvision",)
 BAD = """
 import torchvision.models as models  # expect
 import torchvision.transforms as transforms  # expect

@@ -19,6 +19,7 @@ from trainwreck.code.scopes import FunctionNode, Scope
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
+WORDS = ("transformers", "trl")
 BAD = (
     """
 from transformers import Trainer

@@ -26,6 +26,7 @@ SURFACES = (
     r"Target size \(torch\.Size|must be the same as input size|Using a target size",
 )
 ERROR = "IndexError: Target 3 is out of bounds."
+WORDS = ("num_labels",)
 BAD = (
     """
 from transformers import AutoModelForSequenceClassification, Trainer
