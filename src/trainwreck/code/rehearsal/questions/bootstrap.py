@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import core
 
@@ -43,6 +44,62 @@ def value_added(run: Rehearsing) -> Iterator[Answer]:
         if found.own.sign == found.ahead.sign and place is not None and id(place[0]) not in told:
             told.add(id(place[0]))
             yield Answer(place, "the value of the state is added to the return that it is compared with: take it off")
+
+
+def wrong_step(run: Rehearsing) -> Iterator[Answer]:
+    """The value that is discounted is that of the state itself, or of an earlier one, not of the next."""
+    told: set[int] = set()
+    for node in run.nodes:
+        if node.op not in ("add", "sub") or not node.turns or node.place is None:
+            continue
+        parts = _summands(node, 1)
+        for own in parts:
+            if own.numbers or len(own.values) != 1 or own.values[0].op != "getitem" or own.sign > 0 or len(parts) < 3:
+                continue
+            for ahead in parts:
+                one = _not_next(ahead, own.values[0]) if ahead.discounted and ahead.sign > 0 else None
+                if one is None or one.place is None or id(one.place[0]) in told:
+                    continue
+                told.add(id(one.place[0]))
+                text = "the discounted value has to be that of the next state; this is not one step ahead"
+                yield Answer(one.place, text, (node.place,))
+
+
+def _not_next(ahead: Summand, own: Node) -> Node | None:
+    """The element of the same array that is not the next one, where none beside it is."""
+    roots = _roots(own)
+    if not any(n.op == "param" for n in ancestors(own)):
+        return None
+    found = None
+    for value in ahead.values:
+        for one in candidates(value):
+            if not isinstance(one, Node) or one.op != "getitem" or _roots(one) != roots or len(one.inputs) != 2:
+                continue
+            steps = _apart(one.inputs[1], own.inputs[1])
+            if steps == 1 or steps is None:
+                return None
+            found = one
+    return found
+
+
+def _apart(one: Value, other: Value) -> int | None:
+    """How many steps lie between two indices; None where that isn't known."""
+    (mine, mine_at), (its, its_at) = _offset(one), _offset(other)
+    return mine_at - its_at if mine is its or (isinstance(mine, int) and isinstance(its, int)) else None
+
+
+def _offset(index: Value) -> tuple[Value, int]:
+    if isinstance(index, int) and not isinstance(index, bool):
+        return 0, index
+    if isinstance(index, Node) and index.op in ("add", "sub") and len(index.inputs) > 1:
+        one, other = index.inputs[:2]
+        if isinstance(other, int):
+            inner, at = _offset(one)
+            return inner, at + (other if index.op == "add" else -other)
+        if isinstance(one, int) and index.op == "add":
+            inner, at = _offset(other)
+            return inner, at + one
+    return index, 0
 
 
 def end_ignored(run: Rehearsing) -> Iterator[Answer]:

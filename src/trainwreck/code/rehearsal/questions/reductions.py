@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal.domain import Node, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.axes import batch_first
 from trainwreck.code.rehearsal.questions.roles import backwards, learns, loss_place
 from trainwreck.code.rehearsal.questions.signs import ERRORS, by_hand
 from trainwreck.code.rehearsal.questions.terms import (
@@ -28,6 +29,8 @@ DROWNS = 20.0
 """So many times the weight of the averages beside it: VQ-VAE's terms are 0.1 to 2 of each other (arXiv:1711.00937)."""
 BATCH = 32
 """A small batch, where the number of samples isn't known."""
+SEVERAL = 8
+"""Fewer rows than that may be something else than the samples of a batch."""
 PENALTIES = frozenset(["pow", "square", "abs", "relu", "softplus", "clamp", "mul", "norm"])
 """What is summed where a penalty is written by hand."""
 
@@ -62,10 +65,10 @@ def beside_means(run: Rehearsing) -> Iterator[Answer]:
     """A sum over the samples and all their elements is added to errors that are averages: it drowns them."""
     told: set[int] = set()
     for event, found in losses_of(run):
-        means = [t for t in found if averaged(t) == "mean" and not t.factors and t.weight > 0]
+        means = [t for t in found if averaged(t) == "mean" and all(f.shape.dims for f in t.factors) and t.weight]
         if not means or divergences(found):
             continue
-        least = max(t.weight for t in means)
+        least = max(abs(t.weight) for t in means)
         for term in found:
             if averaged(term) != "sum" or term.factors or not term.sure or not of_samples(term):
                 continue
@@ -90,7 +93,9 @@ def of_samples(term: Term) -> bool:
         return False
     inner = next((i for i in node.inputs if isinstance(i, Node)), node) if node.op in REDUCED else node
     dims = inner.shape.dims
-    return bool(dims) and not inner.shape.open and dims[0] is None and not samples_gone(node)
+    if not dims or inner.shape.open or samples_gone(node):
+        return False
+    return dims[0] is None or (dims[0] >= SEVERAL and batch_first(inner))
 
 
 def _is_main(term: Term) -> bool:
@@ -105,8 +110,9 @@ def _elements(term: Term) -> float:
     """Of how many elements the sum is, as far as known: of classifications one for each sample."""
     node = term.node
     inner = next((i for i in node.inputs if isinstance(i, Node)), node) if node.op in REDUCED else node
-    each = 1 if node.op in ("cross_entropy", "nll_loss", "kl_div") else math.prod(d for d in inner.shape.dims if d)
-    return float(each * BATCH)
+    rows = inner.shape.dims[0] if inner.shape.dims else None
+    each = 1 if node.op in ("cross_entropy", "nll_loss", "kl_div") else math.prod(d for d in inner.shape.dims[1:] if d)
+    return float(each * (rows or BATCH))
 
 
 def _reduced_at(term: Term) -> Place | None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.bootstrap import wrong_step
 from trainwreck.code.rehearsal.questions.buffers import reused
 from trainwreck.code.rehearsal.questions.draws import drawn_apart
 from trainwreck.code.rehearsal.questions.order import misaligned
@@ -110,7 +111,7 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (misaligned, shuffled_apart, drawn_apart, reused, misplaced_positive)
+    asked = (misaligned, shuffled_apart, drawn_apart, reused, misplaced_positive, wrong_step)
     yield from further(__name__, project, _written(project), *asked)
 
 

@@ -1,0 +1,56 @@
+"""What a critic is trained towards: returns, not what is left of them when its own values are taken off."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Place, Value
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.bootstrap import differences
+from trainwreck.code.rehearsal.questions.roles import core
+from trainwreck.code.rehearsal.questions.terms import losses_of, squared_error
+
+EMPTY = frozenset(["zeros", "zeros_like", "empty", "empty_like", "new_zeros", "full"])
+PAIRS = frozenset(["smooth_l1_loss", "huber_loss", "l1_loss"])
+
+
+def advantage_as_target(run: Rehearsing) -> Iterator[Answer]:
+    """The critic learns the advantage: the sum of temporal differences, without the values that were taken off."""
+    errors = {id(d.node) for d in differences(run)}
+    if not errors:
+        return
+    for event, found in losses_of(run):
+        for term in found:
+            pair = squared_error(term.node)
+            if pair is None and term.node.op in PAIRS and len(term.node.inputs) > 1:
+                pair = term.node.inputs[0], term.node.inputs[1]
+            if pair is None or not isinstance(pair[0], Node) or not isinstance(pair[1], Node):
+                continue
+            if pair[0].grad == pair[1].grad:
+                continue
+            target = pair[1] if pair[0].grad else pair[0]
+            made = [n for n in core(target) if n.op not in EMPTY]
+            if not made or not all(n.op == "add" and any(id(i) in errors for i in n.inputs[:2]) for n in made):
+                continue
+            text = "the critic is trained towards the advantage; the value that was taken off belongs to its target"
+            place = _given_back(target, made[0]) or term.node.place
+            if place is not None:
+                yield Answer(place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+def _given_back(target: Value, made: Node) -> Place | None:
+    """What the function that gathers the advantages returns, where the loss is computed in another."""
+    scope = made.place[1] if made.place is not None else None
+    place = target.place if isinstance(target, Node) else None
+    if scope is None or place is None or place[1] is scope or isinstance(scope.node, ast.Module):
+        return None
+    value = next((v for v in scope.returns if v is not None), None)
+    if value is None or isinstance(value, ast.Tuple):
+        return None
+    return value, scope
+
+
+__all__ = ["advantage_as_target"]
