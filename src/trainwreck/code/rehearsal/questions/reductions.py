@@ -29,6 +29,8 @@ DROWNS = 20.0
 """So many times the weight of the averages beside it: VQ-VAE's terms are 0.1 to 2 of each other (arXiv:1711.00937)."""
 BATCH = 32
 """A small batch, where the number of samples isn't known."""
+POLICIES = frozenset(["log_softmax", "log_prob", "min", "minimum", "logsigmoid"])
+"""What is raised where a policy or a likelihood is trained."""
 SEVERAL = 8
 """Fewer rows than that may be something else than the samples of a batch."""
 PENALTIES = frozenset(["pow", "square", "abs", "relu", "softplus", "clamp", "mul", "norm"])
@@ -103,6 +105,8 @@ def _is_main(term: Term) -> bool:
     pair = squared_error(term.node)
     if pair is not None:
         return any(not n.grad and not learns(n) for n in pair)
+    if term.node.op in POLICIES and term.weight < 0:
+        return True
     return term.node.op in REDUCED and len(term.node.inputs) > 1 and not learns(term.node.inputs[1])
 
 
