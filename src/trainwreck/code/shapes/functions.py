@@ -168,6 +168,8 @@ def computed(asked: Asked) -> Value:
         return _reordered(asked)
     if name in ("unsqueeze", "squeeze", "expand_dims"):
         return _squeezed(asked)
+    if name == "rot90":
+        return _turned(asked)
     if name in REDUCES:
         return _reduced(asked)
     if name in ("matmul", "mm", "bmm"):
@@ -310,6 +312,20 @@ def _reduced(asked: Asked) -> Value:
     dims = [1 if i in places else d for i, d in enumerate(shape.dims) if kept or i not in places]
     result = Shape(tuple(dims), shape.open, shape.by)
     return (result, result) if pairs else result
+
+
+def _turned(asked: Asked) -> Value:
+    """A turn by quarters: an odd number of them, or one that is not known, may swap the two axes."""
+    shape, times, plane = asked.shape, asked.get("k", 0, 1), asked.get("dims", 1, asked.get("axes", 1, (0, 1)))
+    axes = [shape.axis(a) for a in plane if isinstance(a, int)] if isinstance(plane, tuple) else []
+    if len(axes) != 2 or axes[0] is None or axes[1] is None:
+        return ANY
+    one, other = shape.dims[axes[0]], shape.dims[axes[1]]
+    if one == other or (isinstance(times, int) and times % 2 == 0):
+        return shape
+    swapped = isinstance(times, int)
+    kept = {axes[0]: other if swapped else None, axes[1]: one if swapped else None}
+    return Shape(tuple(kept.get(n, d) for n, d in enumerate(shape.dims)), shape.open, shape.by)
 
 
 def _various(asked: Asked) -> Value:

@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.geometry import apart
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -71,6 +73,10 @@ GEOMETRIC = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), apart)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for getter in project.functions:
         if getter.name != "__getitem__" or "seed" in text_of(project, getter):
             continue

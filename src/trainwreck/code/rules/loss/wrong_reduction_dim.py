@@ -21,6 +21,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.axes import wrong_axis
 from trainwreck.code.rehearsal.questions.lengths import apart
+from trainwreck.code.rehearsal.questions.pixels import other_axis
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends, ends
@@ -107,7 +108,7 @@ class Pool(torch.nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), wrong_axis, apart)
+    yield from further(__name__, project, _written(project), wrong_axis, apart, other_axis)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

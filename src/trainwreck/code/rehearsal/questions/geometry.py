@@ -1,0 +1,157 @@
+"""Images and what is drawn on them: a flip, a turn or a crop of the one that the other does not follow."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Obj, Value
+from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import RANDOM
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, given, trained
+from trainwreck.code.rehearsal.questions.views import data_inputs
+
+DENSE = frozenset(
+    """cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss smooth_l1_loss
+    huber_loss""".split()
+)
+FLIPS = {"fliplr": -1, "hflip": -1, "horizontal_flip": -1, "flipud": -2, "vflip": -2, "vertical_flip": -2}
+TURNS = frozenset(["rot90", "roll"])
+PASSES = (
+    STRUCTURE
+    | JOINS
+    | frozenset("either where batch setitem mul add sub div clamp clip long normalize element pad copy".split())
+)
+PER_PIXEL = 3
+"""Axes of a batch of masks: samples, rows, columns."""
+
+
+class Move(NamedTuple):
+    """A change of place that is decided anew for each sample: what, along which axes (from the right), by what draws,
+    and under which tests."""
+
+    kind: str
+    axes: frozenset[int]
+    draws: frozenset[int]
+    node: Node
+    tests: frozenset[object] = frozenset()
+
+    @property
+    def left(self) -> frozenset[int]:
+        """The axes from the left: of an image with channels last and of its mask these are the same."""
+        return frozenset(a + len(self.node.shape.dims) for a in self.axes)
+
+
+def apart(run: Rehearsing) -> Iterator[Answer]:
+    """A random change of place of the input of a network that its dense target does not go through, or otherwise."""
+    for node in trained(run):
+        if node.op not in DENSE:
+            continue
+        output, target = given(node, "input", 0), given(node, "target", 1)
+        if not isinstance(output, Node) or not isinstance(target, Node) or target.grad or not _spatial(target):
+            continue
+        if moves(run, output):
+            continue  # the output is moved back
+        theirs = moves(run, target)
+        for image in data_inputs(output):
+            if not _spatial(image) or _same_data(image, target):
+                continue
+            mine = moves(run, image)
+            wrong = next((m for m in mine if not _followed(m, theirs)), None)
+            other = next((m for m in theirs if not _followed(m, mine)), None) if wrong is None else None
+            told = wrong or other
+            if told is not None and told.node.place is not None:
+                moved, kept = ("input", "target") if wrong is not None else ("target", "input")
+                text = f"this {told.kind} moves the {moved}, and the {kept} does not go along"
+                yield Answer(told.node.place, text, (node.place,) if node.place is not None else ())
+                return
+
+
+def _spatial(node: Node) -> bool:
+    return not node.shape.open and len(node.shape.dims) >= PER_PIXEL and node.shape.dims[-1] != 1
+
+
+def _same_data(image: Node, target: Node) -> bool:
+    """True where the target is made of the input itself (an autoencoder): it has gone along."""
+    return any(n is image for n in ancestors(target, through=lambda n: n.op in PASSES))
+
+
+def _followed(move: Move, others: list[Move]) -> bool:
+    for other in others:
+        same = (other.kind, other.draws, other.tests) == (move.kind, move.draws, move.tests)
+        if same and (other.axes == move.axes or other.left == move.left):
+            return True
+    return False
+
+
+def moves(run: Rehearsing, value: Value) -> list[Move]:
+    """The changes of place on the way to ``value`` that are decided for each sample."""
+    found: list[Move] = []
+    for node in ancestors(value, through=lambda n: n.op in PASSES):
+        made = _move(node)
+        if made is not None and (made.draws or node.maybe) and made.axes <= {-1, -2}:
+            found.append(made._replace(tests=_tests(run, node)))
+    return found
+
+
+def _tests(run: Rehearsing, node: Node) -> frozenset[object]:
+    """The branches around an operation: a test that draws counts each time it is run, any other by its words."""
+    found: set[object] = set()
+    if node.place is None or not node.maybe:
+        return frozenset()
+    for above in run.project.ancestors(*node.place):
+        if isinstance(above, ast.FunctionDef | ast.Lambda):
+            break
+        if isinstance(above, ast.If | ast.IfExp):
+            draws = any(isinstance(n, ast.Call) for n in ast.walk(above.test))
+            calls = tuple(id(p[0]) for p in node.stack)
+            found.add((id(above), *calls) if draws else ast.unparse(above.test))
+    return frozenset(found)
+
+
+def _move(node: Node) -> Move | None:
+    count = len(node.shape.dims)
+    if node.shape.open or count < 2 or not node.inputs:
+        return None
+    rest = [*node.inputs[1:], *node.options.values()]
+    draws = frozenset(id(n) for r in rest for n in ancestors(r) if n.op in RANDOM)
+    if node.op == "flip" or node.op in FLIPS:
+        axes = _numbers(rest, count) if node.op == "flip" else frozenset([FLIPS[node.op]])
+        return Move("flip", axes, draws, node) if axes else None
+    if node.op in TURNS:
+        return Move("turn" if node.op == "rot90" else "shift", _axes_of(node, count), draws, node)
+    if node.op == "getitem" and len(node.inputs) > 1:
+        index = node.inputs[1] if isinstance(node.inputs[1], tuple) else (node.inputs[1],)
+        return _cut(node, index)
+    return None
+
+
+def _cut(node: Node, index: tuple[Value, ...]) -> Move | None:
+    """A flip by ``[::-1]``, or a crop with random ends."""
+    slices = [i for i in index if isinstance(i, Obj) and i.kind == "builtins.slice"]
+    turned = [n for n, i in enumerate(index) if i in slices and (*i.args, None, None, None)[2] == -1]
+    count, base = len(node.shape.dims), node.inputs[0]
+    if turned and isinstance(base, Node) and not base.shape.open:
+        first = 0 if Ellipsis not in index[: turned[0]] else count - len(index)
+        return Move("flip", frozenset(first + t - count for t in turned), frozenset(), node)
+    ends = [a for s in slices for a in s.args[:2] if isinstance(a, Node)]
+    draws = frozenset(id(n) for e in ends for n in near(e, 40) if n.op in RANDOM)
+    return Move("crop", frozenset(), draws, node) if draws and len(slices) > 1 else None
+
+
+def _axes_of(node: Node, count: int) -> frozenset[int]:
+    named = [node.options[k] for k in ("dims", "axes", "axis", "dim", "k") if k in node.options and k != "k"]
+    return _numbers(named or list(node.inputs[2:]), count)
+
+
+def _numbers(values: list[Value], count: int) -> frozenset[int]:
+    """Axes counted from the right."""
+    found: set[int] = set()
+    for value in values:
+        for item in value if isinstance(value, tuple) else getattr(value, "items", [value]):
+            if isinstance(item, int) and not isinstance(item, bool):
+                found.add(item if item < 0 else item - count)
+    return frozenset(found)
