@@ -201,6 +201,10 @@ class Storing(State):
                 if isinstance(index, GROUND) or index is None:
                     old = one.entries.get(index)
                     maybe = self.maybe and index in one.entries
+                    if index == "lr" and "params" in one.entries:
+                        self.event(
+                            "set_rate", one, (value,), None, place, state={"names": dict(frame.names), "in": frame}
+                        )
                     one.entries[index] = self.joined(old, value, place) if maybe else value
                 else:
                     one.more = True

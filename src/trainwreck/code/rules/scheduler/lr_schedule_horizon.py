@@ -19,6 +19,7 @@ from trainwreck.code.facts import schedulers
 from trainwreck.code.order import constructors, kind_of
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.byhand import out_of_step
 from trainwreck.code.rehearsal.questions.spans import misfit
 from trainwreck.code.rounds import rounds
 from trainwreck.code.rule import sighting
@@ -91,7 +92,7 @@ HORIZONS = {"CosineAnnealingLR": ("T_max", 1), "OneCycleLR": ("total_steps", 2),
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), misfit)
+    yield from further(__name__, project, _seen(project), misfit, out_of_step)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -14,6 +14,7 @@ from trainwreck.code.calls import written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.byhand import zero_for_long
 from trainwreck.code.rehearsal.questions.schedules import starts_at_zero
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -35,7 +36,7 @@ RATE = pattern(r"(^|[._])(lr|learning_rate|base_lr|max_lr|peak_lr|init_lr)$")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), starts_at_zero)
+    yield from further(__name__, project, _seen(project), starts_at_zero, zero_for_long)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

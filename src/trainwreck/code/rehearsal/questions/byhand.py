@@ -1,0 +1,276 @@
+"""Rates that the program works out itself and writes into the optimizer: how do they run over the training?
+
+The expression is worked out for the first, the last and steps between, with numbers in the place of what counts."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Frame, Obj, Place, Turn, Value
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.clocks import called_in, clocks, numbers_at, worked_out
+from trainwreck.code.rehearsal.questions.counts import number, times, trips
+from trainwreck.code.rehearsal.questions.schedules import factor, moves, returned, schedules
+from trainwreck.code.rehearsal.state import Spent
+
+POINTS = 160
+FEW = 8
+"""Updates below which no schedule is judged."""
+DEAD = 1e-3
+SHORT = 0.6
+"""A schedule that ends before this share of the run trains with the rate of its end for the rest of it."""
+SLOW = 0.8
+"""Share of the highest rate that is left at the end of a run in which it hardly decays."""
+FAR = (1.3, 1.6, 2.0, 2.5, 3.2, 4.0, 5.0, 6.4, 8.0, 10.0, 13.0, 16.0, 20.0, 25.0, 32.0, 40.0, 50.0, 64.0, 80.0, 100.0)
+ABRUPT = 2.3
+"""Half of the rate is left, then a twentieth: a line or a cosine comes from one to the other in this ratio of times or
+less (1.9, 1.7); an exponential takes 4.3 and a square root 100."""
+SWINGS = 4
+"""So many times up and down, without a word of cycles, is no plan."""
+TURNS_ROUND = ("cycl", "restart", "period", "%", "fmod", "sin(", "triang")
+BLOWN_UP = 5.0
+"""A rate that grows to so many times the one that the optimizer was given."""
+
+
+@dataclass
+class Course:
+    """The rates over a run: at which updates, of how many, and how to ask for more."""
+
+    at: list[int]
+    rates: list[float]
+    total: int
+    place: Place
+    texts: str
+    start: float | None
+    later: list[float | None]
+    """At multiples (``FAR``) of the length of the run."""
+
+    @property
+    def top(self) -> float:
+        return max(self.rates)
+
+
+def zero_for_long(run: Rehearsing) -> Iterator[Answer]:
+    """A rate of zero through the whole warm-up."""
+    for course in _courses(run):
+        zero = next((k for k, r in zip(course.at, course.rates, strict=True) if r != 0), course.total)
+        if zero >= max(FEW / 2, min(16, course.total / 4)) and course.top > 0:
+            yield Answer(_first_way(course), f"the rate is exactly zero for the first {zero} updates")
+
+
+def out_of_step(run: Rehearsing) -> Iterator[Answer]:
+    """A rate that is over long before the run is, falls below zero, swings, or hardly decays in it."""
+    for course in _courses(run):
+        told = _told(course)
+        if told:
+            yield Answer(_formula(course), told)
+
+
+def blown_up(run: Rehearsing) -> Iterator[Answer]:
+    """A rate that only grows, to a multiple of the one that the optimizer was made with."""
+    for course in _courses(run):
+        grows = all(b >= a for a, b in zip(course.rates, course.rates[1:], strict=False))
+        last = course.rates[-1]
+        geometric = course.rates[0] > 0 and _constant_ratio(course)  # a test of rates goes through them on purpose
+        if (
+            grows
+            and not geometric
+            and course.start
+            and last > BLOWN_UP * course.start
+            and last > course.rates[len(course.rates) // 2]
+        ):
+            yield Answer(_first_way(course), f"the rate grows to {last / course.start:.0f} times that of the optimizer")
+
+
+def _told(course: Course) -> str:
+    top, rates, total = course.top, course.rates, course.total
+    if top <= 0:
+        return ""
+    below = next((k for k, r in zip(course.at, rates, strict=True) if r < -1e-3 * top), None)
+    if below is not None:
+        return f"the rate is negative from update {below} of {total} on"
+    late = [r for k, r in zip(course.at, rates, strict=True) if k >= SHORT * total]
+    if late and all(r <= DEAD * top for r in late):
+        return "the rate is zero for the last part of the run"
+    if any(word in course.texts.lower() for word in TURNS_ROUND):
+        return ""
+    turns = _swings(rates, top)
+    if turns >= SWINGS:
+        return f"the rate goes up and down {turns} times and more: its curve is passed through again and again"
+    end = rates[-1]
+    falls = all(
+        b <= a + 1e-9 * top for a, b in zip(rates[len(rates) // 2 :], rates[len(rates) // 2 + 1 :], strict=False)
+    )
+    if falls and SLOW * top <= end < top * (1 - 1e-9):
+        half, over = (
+            next((f for f, r in zip(FAR, course.later, strict=True) if r is not None and r <= share * top), None)
+            for share in (0.5, 0.05)
+        )
+        if half is not None and over is not None and over <= ABRUPT * half:
+            return f"the schedule is over after {over:g} times the length of the run: the rate hardly decays in it"
+    return ""
+
+
+def _swings(rates: Sequence[float], top: float) -> int:
+    """How often a curve goes from low to high."""
+    count, low = 0, False
+    for rate in rates:
+        if rate < 0.1 * top:
+            low = True
+        elif low and rate > 0.5 * top:
+            count, low = count + 1, False
+    return count
+
+
+def _constant_ratio(course: Course) -> bool:
+    """True for a decay by the same factor in the same time: it has no end."""
+    third = len(course.rates) // 3
+    one, two, three = course.rates[third], course.rates[2 * third], course.rates[-1]
+    return one > 0 and two > 0 and math.isclose(two / one, three / two, rel_tol=1e-2) and course.later[0] != 0
+
+
+# ---------------------------------------------------------------------- the course of a rate
+def _courses(run: Rehearsing) -> list[Course]:
+    if "rates by hand" not in run.memo:
+        run.memo["rates by hand"] = [*_written(run), *_of_functions(run)]
+    found: list[Course] = run.memo["rates by hand"]
+    return found
+
+
+def _of_functions(run: Rehearsing) -> Iterator[Course]:
+    """Factors that a function of the program gives to ``LambdaLR``."""
+    for scheduler in schedules(run):
+        moved = [e for e in moves(run, scheduler) if e.turns]
+        place = returned(run, scheduler)
+        total = times(run, moved)
+        if scheduler.name != "LambdaLR" or place is None or total is None or total < FEW:
+            continue
+        if any(e.name == "load_state_dict" and e.subject is scheduler for e in run.tape):
+            continue
+
+        def ask(k: int, scheduler: Obj = scheduler) -> float | None:
+            return factor(run, scheduler, k)
+
+        course = _course(ask, int(total), place, 1.0)
+        if course is not None:
+            yield course
+
+
+def _written(run: Rehearsing) -> Iterator[Course]:
+    events: dict[int, list[Event]] = {}
+    for event in run.tape:
+        if event.name == "set_rate" and event.turns and event.place is not None:
+            events.setdefault(id(event.place[0]), []).append(event)
+    for same in events.values():
+        event = same[-1]
+        assert event.place is not None
+        statement = run.project.statement(*event.place)
+        if not isinstance(statement, ast.Assign) or event.maybe or event.tests:
+            continue
+        course = _of_statement(run, statement, event, same)
+        if course is not None:
+            yield course
+
+
+def _of_statement(run: Rehearsing, statement: ast.Assign, event: Event, same: list[Event]) -> Course | None:
+    frame: Frame = event.state["in"]
+    names: dict[str, Value] = event.state["names"]
+    written = worked_out(run, statement.value, frame, names)
+    counting = clocks(run, written, frame, names)
+    turns = [t for t in event.turns if not _over_groups(t)]
+    if len(counting) != 1 or not turns or event.place is None:
+        return None
+    clock = counting[0]
+    counted = next((t for t in turns if _counts(t, clock)), None)
+    if counted is not None and counted is not turns[0]:
+        return None  # the number of a batch within its epoch
+    total = trips(run, counted) if counted is not None else _updates(run, same, turns)
+    if total is None or total < FEW:
+        return None
+
+    def ask(k: int) -> float | None:
+        inner = Frame(
+            frame.scope, {**names, **{clock: k}} if "." not in clock else dict(names), frame.parent, frame.kind
+        )
+        inner.receiver, inner.function = frame.receiver, frame.function
+        before = len(run.tape), len(run.nodes), run.steps
+        try:
+            with numbers_at(run, (inner, frame), clock, k):
+                return number(run, run.value(written, inner))
+        except Spent:
+            return None
+        finally:
+            del run.tape[before[0] :], run.nodes[before[1] :]
+            run.steps = before[2]
+
+    called = called_in(written, frame, names)
+    return _course(ask, int(total), called or (written, event.place[1]), _own_rate(run, event))
+
+
+def _course(ask: object, total: int, place: Place, start: float | None) -> Course | None:
+    assert callable(ask)
+    stride = max(1, total // POINTS)
+    at = sorted({*range(0, min(total, 40)), *range(0, total, stride), total - 1})
+    rates = [ask(k) for k in at]
+    known = [r for r in rates if r is not None]
+    if len(known) != len(rates):
+        return None
+    later = [ask(int(total * f)) for f in FAR]
+    return Course(at, known, total, place, ast.unparse(place[0]), start, later)
+
+
+def _updates(run: Rehearsing, same: list[Event], turns: list[Turn]) -> float | None:
+    """How often the rate is written, each group once."""
+    first = {(tuple(id(t) for t in e.turns if not _over_groups(t))): e for e in same}
+    total = 0.0
+    for event in first.values():
+        weight = 1.0
+        for turn in event.turns:
+            if turn.generic and not _over_groups(turn):
+                known = trips(run, turn)
+                if known is None:
+                    return None
+                weight *= max(0.0, known - 1)
+        total += weight
+    return total
+
+
+def _over_groups(turn: Turn) -> bool:
+    return isinstance(turn.node, ast.For) and "param_groups" in ast.unparse(turn.node.iter)
+
+
+def _counts(turn: Turn, clock: str) -> bool:
+    """True if the loop itself gives the number this name."""
+    target = turn.node.target if isinstance(turn.node, ast.For) else None
+    return target is not None and any(isinstance(n, ast.Name) and n.id == clock for n in ast.walk(target))
+
+
+def _own_rate(run: Rehearsing, event: Event) -> float | None:
+    """The rate that the optimizer was made with."""
+    for optimizer in run.objects:
+        if optimizer.groups is not None and any(g is event.subject for g in optimizer.groups.items):
+            return number(run, optimizer.get("lr", 1))
+    return None
+
+
+# ---------------------------------------------------------------------- places
+def _first_way(course: Course) -> Place:
+    """The first ``return`` of the function that works the rate out, or the statement itself."""
+    node, scope = course.place
+    found = [n for n in ast.walk(node) if isinstance(n, ast.Return)]
+    return (min(found, key=lambda n: n.lineno), scope) if found else course.place
+
+
+def _formula(course: Course) -> Place:
+    """The last statement in which something is divided: that is where a step becomes a share of the run."""
+    node, scope = course.place
+    body = getattr(node, "body", None)
+    if not isinstance(body, list):
+        return course.place
+    statements = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Assign | ast.Return | ast.AugAssign)]
+    dividing = [s for s in statements if any(isinstance(n, ast.Div | ast.FloorDiv) for n in ast.walk(s))]
+    return (max(dividing, key=lambda n: n.lineno), scope) if dividing else course.place
