@@ -144,11 +144,12 @@ def maker_cut_off(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(place, "the loss of the maker gets these samples without their graph", (game.event.place,))
 
 
-LEAVES = OPAQUE | {"numpy", "tolist", "step"}
+LEAVES = OPAQUE | {"numpy", "tolist", "step", "int", "multinomial", "argmax", "choice", "bernoulli"}
 
 
 def _elsewhere(value: Node) -> bool:
-    """True where the value comes out of something that is not followed (an environment that was acted on)."""
+    """True where the value comes out of something that is not followed, or of a choice among a few (an environment
+    that was acted on)."""
     return any(n.op in LEAVES for n in near(value, 200))
 
 

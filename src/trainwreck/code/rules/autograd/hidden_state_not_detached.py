@@ -12,6 +12,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
+from trainwreck.code.facts import names
 from trainwreck.code.order import inside, training_steps, under_no_grad
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
@@ -89,7 +90,7 @@ def _carried(project: Project) -> Iterator[tuple[Call, str, bool]]:
         if step.loop is None or any(c.argument("retain_graph") is not None for c in step.backward):
             continue
         for name, bindings in step.scope.bindings.items():
-            within = [b for b in bindings if inside(project, b.node, step.scope, step.body)]
+            within = [b for b in bindings if b.node is step.body or inside(project, b.node, step.scope, step.body)]
             taken = [b for b in within if _takes(b, name)]
             if not taken or len(within) == len(bindings) or any(_cut(project, b, name) for b in within):
                 continue
@@ -116,8 +117,8 @@ def _cut(project: Project, binding: Binding, name: str) -> bool:
     if "detach" in written(binding.value) or ".data" in written(binding.value) or "no_grad" in written(binding.value):
         return True
     value = binding.value
-    if value is None or name not in written(value):
-        return True
+    if value is None or binding.kind != "assign" or name not in names(value):
+        return True  # made anew, or taken from what is looped over
     if isinstance(value, ast.Call):
         target = project.resolve(value.func, binding.scope)
         if target is not None and target.kind == "function":
