@@ -50,6 +50,41 @@ for i, (x, y) in enumerate(loader):
         opt.step()
         opt.zero_grad()
 """
+IN_BAGS = """
+from torch.utils.data import DataLoader, TensorDataset
+batches = DataLoader(TensorDataset(torch.randn(640, 8), torch.randint(2, (640,))), 16)
+def bags(size):
+    bag = []
+    for batch in batches:
+        bag.append(batch)
+        if len(bag) == size:
+            yield bag
+            bag = []
+    if bag:
+        yield bag
+for bag in bags(4):
+    opt.zero_grad()
+    for x, y in bag:
+        BACKWARD
+    opt.step()
+"""
+COMPREHENDED = """
+from torch.utils.data import DataLoader, TensorDataset
+source = iter(DataLoader(TensorDataset(torch.randn(640, 8), torch.randint(2, (640,))), 16))
+for update in range(10):
+    opt.zero_grad()
+    for x, y in [next(source) for _ in range(4)]:
+        BACKWARD
+    opt.step()
+"""
+VIEWS = """
+from torch.utils.data import DataLoader, TensorDataset
+for x, z, y in DataLoader(TensorDataset(torch.randn(640, 8), torch.randn(640, 8), torch.randint(2, (640,))), 16):
+    opt.zero_grad()
+    for view in (x, z):
+        F.cross_entropy(net(view), y).backward()
+    opt.step()
+"""
 BACKWARDS = (
     "(loss * accum).backward()  # here",
     "loss.backward()  # here",
@@ -57,6 +92,16 @@ BACKWARDS = (
     "(loss * 0.25).backward()",
 )
 CASES = [
+    *(
+        (undivided, text.replace("BACKWARD", "F.cross_entropy(net(x), y).backward()  # here"))
+        for text in (IN_BAGS, COMPREHENDED)
+    ),
+    *(
+        (undivided, text.replace("BACKWARD", "(F.cross_entropy(net(x), y) / 4).backward()"))
+        for text in (IN_BAGS, COMPREHENDED)
+    ),
+    (undivided, IN_BAGS.replace("BACKWARD", "(F.cross_entropy(net(x), y) * len(x) / 64).backward()")),
+    (undivided, VIEWS),
     *((turned_round, LOOP.replace("RESULT", code)) for code in RESULTS),
     *((undivided, ACCUMULATED.replace("BACKWARD", code)) for code in BACKWARDS),
 ]

@@ -159,11 +159,12 @@ session(100)
 session(200, "s.pt")
 """
 LOST, COUNT, SCHEDULE = (f"code-{n}-not-restored" for n in ("optimizer-state", "step-counter", "scheduler-state"))
+DRAWS = "code-resume-vs-fresh-nondeterminism"
 CASES: list[tuple[str, str, str, str, str]] = [
     # script, what is cut, what stands instead, the sign, the line that is told
     (FILE, 'avg.load_state_dict(state["avg"])', "", LOST, 'sched.load_state_dict(state["sched"])'),
     (FILE, 'best = state["best"]', "", LOST, 'sched.load_state_dict(state["sched"])'),
-    (FILE, 'torch.set_rng_state(state["rng"])', "", LOST, 'sched.load_state_dict(state["sched"])'),
+    (FILE, 'torch.set_rng_state(state["rng"])', "", DRAWS, 'sched.load_state_dict(state["sched"])'),
     (TRAINER, 'self.ema.load_state_dict(s["ema"])', "", LOST, 'self.net.load_state_dict(s["net"])'),
     (TRAINER, 'self.scaler.load_state_dict(s["scaler"])', "", LOST, 'self.opt.load_state_dict(s["opt"])'),
     (TRAINER, 'self.best = s["best"]', "", LOST, 'self.scaler.load_state_dict(s["scaler"])'),
@@ -190,7 +191,7 @@ def told(text: str) -> list[tuple[str, str]]:
     """Signs of lost state with the lines that they name."""
     module = parse("s.py", text)
     assert isinstance(module, Module), module
-    found = [e for e in witness(Program({"s.py": module})).evidence if e.sign in (LOST, COUNT, SCHEDULE)]
+    found = [e for e in witness(Program({"s.py": module})).evidence if e.sign in (LOST, COUNT, SCHEDULE, DRAWS)]
     return [(e.sign, text.split("\n")[(e.where.line or 1) - 1].strip()) for e in found]
 
 

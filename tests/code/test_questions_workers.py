@@ -6,10 +6,11 @@ import pytest
 
 from marked import answered, marked
 from trainwreck.code.rehearsal.questions import Question
-from trainwreck.code.rehearsal.questions.workers import handles, local_functions
+from trainwreck.code.rehearsal.questions.workers import copied_generator, handles, local_functions
 
 PROGRAM = """
 import threading
+import numpy as np
 import torch
 import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, Dataset
@@ -59,6 +60,13 @@ def program(change: str = "double", options: str = SPAWNED, before: str = "pass"
     return text.replace("BEFORE", before).replace("EXTRA", extra)
 
 
+def drawing(made: str, options: str = "num_workers=2", late: str = "pass") -> str:
+    """A data set that draws from a generator of its own."""
+    drawn = f"{late}\n        return self.x[i] + torch.from_numpy(self.rng.normal(size=4))"
+    return program(options=options, extra=made).replace("return self.change(self.x[i])", drawn)
+
+
+OWN = "if self.rng is None: self.rng = np.random.default_rng(torch.utils.data.get_worker_info().seed)"
 CASES: list[tuple[Question, str]] = [
     (local_functions, program("lambda v: v + 1  # here")),
     (local_functions, program("Compose([double, lambda v: v + 1])  # here")),
@@ -75,6 +83,22 @@ CASES: list[tuple[Question, str]] = [
     (local_functions, program("double", extra="self.more = {'late': lambda v: v}  # here")),
     (handles, program("double", extra="self.lock = threading.Lock()  # here")),
     (handles, program("double", extra="self.file = open('rows.bin', 'rb')  # here")),
+    (copied_generator, drawing("self.rng = np.random.default_rng(1)  # here")),
+    (copied_generator, drawing("self.rng = np.random.default_rng(1)  # here", late=OWN)),
+    (
+        copied_generator,
+        drawing("self.rng = np.random.RandomState(3)  # here", "num_workers=4, persistent_workers=True"),
+    ),
+    (copied_generator, drawing("self.rng = None", late=OWN)),
+    (copied_generator, drawing("self.rng = np.random.default_rng(1)", "num_workers=0")),
+    (copied_generator, drawing("self.rng = np.random.default_rng(1)", "num_workers=2, worker_init_fn=double")),
+    (
+        copied_generator,
+        drawing(
+            "self.rng = np.random.default_rng(1); self.x = self.rng.normal(size=(9, 4))",
+            late="self.rng = np.random.default_rng(i)",
+        ),
+    ),
     (local_functions, program()),
     (local_functions, program("lambda v: v + 1", "num_workers=2")),
     (local_functions, program("lambda v: v + 1", "num_workers=0, multiprocessing_context=None")),

@@ -55,9 +55,26 @@ def shape_of_own(layer: Obj, name: str) -> Shape:
         sizes = [layer.get("num_features", 0)]
     elif kind == "LayerNorm" and isinstance(layer.get("normalized_shape", 0), int):
         sizes = [layer.get("normalized_shape", 0)]
+    elif kind in ("GroupNorm", "InstanceNorm1d", "InstanceNorm2d"):
+        sizes = [layer.get("num_channels", 1) if kind == "GroupNorm" else layer.get("num_features", 0)]
+    elif kind in _GATES and layer.get("proj_size", 8, 0) in (0, None):
+        return _of_recurrent(layer, name)
     elif kind == "Embedding":
         sizes = [layer.get("num_embeddings", 0), layer.get("embedding_dim", 1)]
     else:
         return ANY
     dims: list[Dim] = [s if isinstance(s, int) and not isinstance(s, bool) else None for s in sizes]
     return Shape(tuple(dims[:1] if name == "bias" else dims))
+
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN": 1, "LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}
+"""How many blocks of rows the weights of a recurrent layer have, one for each gate."""
+
+
+def _of_recurrent(layer: Obj, name: str) -> Shape:
+    inputs, hidden = layer.get("input_size", 0), layer.get("hidden_size", 1)
+    rows = _GATES[layer.name] * hidden if isinstance(hidden, int) else None
+    if name.startswith("bias"):
+        return Shape((rows,))
+    columns = hidden if "_hh" in name else inputs
+    return Shape((rows, columns if isinstance(columns, int) else None))

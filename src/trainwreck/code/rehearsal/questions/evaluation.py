@@ -270,13 +270,13 @@ def chosen_on_test(run: Rehearsing) -> Iterator[Answer]:
         if node.place is None or not isinstance(node.place[0], ast.If) or id(node.place[0]) in told:
             continue
         branch = node.place[0]
-        scores = [i for i in test.inputs if isinstance(i, Node) and any(i is c for c in node.inputs)]
+        scores = scores_of(test, node)
         body = " ".join(written(s) for s in branch.body).lower()
-        if not scores or not (KEEPS.search(body) or _keeps_module(run, branch)):
+        if not scores or not (KEEPS.search(body) or keeps_module(branch)):
             continue
         for score in scores:
             calls = [place for n in near(score, 400) if n.place is not None for place in (*n.stack, n.place)]
-            named = [place for place in dict.fromkeys(calls) if _names_test(place)]
+            named = [place for place in dict.fromkeys(calls) if names_test(place)]
             if not named or any(_names_other(place) for place in dict.fromkeys(calls)):
                 continue
             told.add(id(branch))
@@ -285,7 +285,26 @@ def chosen_on_test(run: Rehearsing) -> Iterator[Answer]:
             break
 
 
-def _keeps_module(run: Rehearsing, branch: ast.If) -> bool:
+def scores_of(test: Node, kept: Node) -> list[Node]:
+    """The sides of a test that are kept where it holds, also where they are worked out once more for that."""
+    return [i for i in test.inputs if isinstance(i, Node) and any(_alike(i, c) for c in kept.inputs)]
+
+
+def _alike(one: Node, other: Value, depth: int = 0) -> bool:
+    if one is other:
+        return True
+    if not isinstance(other, Node) or one.op != other.op or not one.inputs or len(one.inputs) != len(other.inputs):
+        return False
+    if depth > 4 or one.op in RANDOM or one.turns != other.turns or one.options.keys() != other.options.keys():
+        return False
+    pairs = zip(one.inputs, other.inputs, strict=True)
+    return all(
+        a is b or (isinstance(a, Node) and _alike(a, b, depth + 1)) or (a == b and not isinstance(a, Node))
+        for a, b in pairs
+    )
+
+
+def keeps_module(branch: ast.If) -> bool:
     """True where the branch assigns something that is a module."""
     names = {n.id for s in branch.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     return any(re.search(r"model|net|trial|config|setting|params|policy|agent", name.lower()) for name in names)
@@ -303,7 +322,7 @@ def _arguments(place: Place) -> str:
     )
 
 
-def _names_test(place: Place) -> bool:
+def names_test(place: Place) -> bool:
     words = re.findall(r"[a-z_]+", _arguments(place))
     return any(TEST.search(word) for word in words)
 
@@ -313,4 +332,13 @@ def _names_other(place: Place) -> bool:
     return any(HELD.search(word) and not TEST.search(word) and word not in ("eval",) for word in words)
 
 
-__all__ = ["chosen_on_test", "inputs_of", "scaled_apart", "sorted_batches"]
+__all__ = [
+    "KEEPS",
+    "chosen_on_test",
+    "inputs_of",
+    "keeps_module",
+    "names_test",
+    "scaled_apart",
+    "scores_of",
+    "sorted_batches",
+]

@@ -236,12 +236,22 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
         what = "dropout" if any(a.name not in NORMS for a in active) else "batch statistics"
         place = forward.place
         teaches = any(_function(b) is _function(forward) for b in backwards(run))
-        place = place if teaches else opening(place[1], place)
+        place = _switched_on(run, forward, active[0]) or (place if teaches else opening(place[1], place))
         key = (place[1].module.path, line_of(place))
         if key in told:
             continue
         told.add(key)
         yield Answer(place, f"{what} is in training mode while the network is only judged here", ())
+
+
+def _switched_on(run: Rehearsing, forward: Event, layer: Obj) -> Place | None:
+    """The call in the same function, and the same call of it, that puts the layer into training mode."""
+    told = [e for e in run.tape if e.name in ("train", "eval") and e.serial < forward.serial and e.place is not None]
+    told = [e for e in told if any(m is layer for m in modules_under(e.subject))]
+    if not told or told[-1].name != "train" or _function(told[-1]) is not _function(forward):
+        return None
+    here = forward.place is not None and forward.place[1].kind == "function"
+    return told[-1].place if here and told[-1].stack == forward.stack else None
 
 
 def _sampled(run: Rehearsing, forward: Event) -> bool:

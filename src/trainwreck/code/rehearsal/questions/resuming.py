@@ -140,19 +140,35 @@ def _source(value: Value) -> Value:
 
 def state_forgotten(run: Rehearsing) -> Iterator[Answer]:
     """Something that changes during training is in the file and is never read, or starts anew beside the network."""
-    read = _keys_read(run)
     for resume in resumes(run):
-        for key, value in resume.entries.items():
-            given = resume.values.get(key)
-            traced = isinstance(resume.loaded.result, Table) and isinstance(given, Table)
-            if id(given) in resume.used or (key in read and not traced) or _inside_used(given, resume.used):
-                continue
-            why = _changes(run, resume, key, value)
-            place = resume.place_of(key)
-            if why and place is not None:
+        for key, value, why, place in _forgotten(run, resume):
+            if not (isinstance(value, Node) and value.op in RANDOM):
                 yield Answer(place, f"'{key}' is in the file and is not read back: {why}")
                 return
         yield from _copied_before(run, resume)
+
+
+def draws_anew(run: Rehearsing) -> Iterator[Answer]:
+    """The state of a random generator is in the file and is never read."""
+    for resume in resumes(run):
+        for key, value, why, place in _forgotten(run, resume):
+            if isinstance(value, Node) and value.op in RANDOM:
+                yield Answer(place, f"'{key}' is in the file and is not read back: {why}", severity="warning")
+                return
+
+
+def _forgotten(run: Rehearsing, resume: Resume) -> Iterator[tuple[str, Value, str, Place]]:
+    """(key, what was saved, why it counts, where it would be read) of what nothing reads back."""
+    read = _keys_read(run)
+    for key, value in resume.entries.items():
+        given = resume.values.get(key)
+        traced = isinstance(resume.loaded.result, Table) and isinstance(given, Table)
+        if id(given) in resume.used or (key in read and not traced) or _inside_used(given, resume.used):
+            continue
+        why = _changes(run, resume, key, value)
+        place = resume.place_of(key)
+        if why and place is not None:
+            yield key, value, why, place
 
 
 def _inside_used(value: Value, used: set[int]) -> bool:

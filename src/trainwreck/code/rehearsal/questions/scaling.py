@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Value
+from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import (
     backwards,
@@ -37,7 +39,8 @@ def undivided(run: Rehearsing) -> Iterator[Answer]:
         if not again or first.turns == last.turns or last.place is None:
             continue
         over = last.turns[-1].over if last.turns else None
-        micro = len(step.turns) < len(last.turns) and isinstance(over, Node) and over.op in CHUNKS and bool(over.turns)
+        chunks = isinstance(over, Node) and over.op in CHUNKS and bool(over.turns)
+        micro = len(step.turns) < len(last.turns) and (chunks or _gathered(run, over))
         times = _multiplied(last.subject)
         if (counted(step) or micro) and (times or _plain_mean(last.subject)):
             text = "the loss is a mean that is not divided by the number of accumulated batches"
@@ -47,6 +50,16 @@ def undivided(run: Rehearsing) -> Iterator[Answer]:
                 text = "the errors of single examples add up before the step, and none is divided by their number"
             yield Answer(last.place, text, (step.place,) if step.place is not None else ())
             return
+
+
+def _gathered(run: Rehearsing, over: Value) -> bool:
+    """True for a list of batches of one loader: those that belong to one update."""
+    if not isinstance(over, Items) or over.place is None or not over.items:
+        return False
+    owners = {id(n.owner) for n in parts(over) if n.op == "batch"}
+    listed = isinstance(over.place[0], ast.ListComp) or any(e.name == "append" and e.subject is over for e in run.tape)
+    whole = all(any(n.op == "batch" for n in parts(item)) for item in over.items)
+    return listed and whole and len(owners) == 1
 
 
 def _multiplied(value: Value) -> int:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Class, Function, Items, Node, Obj, Place, Table, Value
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.library.data import LOADERS
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import number
+from trainwreck.code.rehearsal.questions.streams import DRAWS
 from trainwreck.code.scopes import Scope
 
 SPAWNING = frozenset(["spawn", "forkserver"])
@@ -18,6 +20,7 @@ OWN_STATE = ("__getstate__", "__reduce__", "__reduce_ex__")
 """Methods by which a class says itself what is pickled of its objects."""
 HANDLES = frozenset(["open", "File", "connect", "socket", "Lock", "RLock", "Condition", "Semaphore", "mmap"])
 MAX_DEPTH = 8
+MAKERS = frozenset(["default_rng", "RandomState", "Generator", "Random"])
 
 
 def local_functions(run: Rehearsing) -> Iterator[Answer]:
@@ -108,3 +111,35 @@ def _in_function(scope: Scope) -> bool:
             return True
         at = at.parent
     return False
+
+
+def copied_generator(run: Rehearsing) -> Iterator[Answer]:
+    """A generator that was made with the data set, from which its samples draw in several workers: each has a copy."""
+    told: set[int] = set()
+    for node in run.nodes:
+        loader = node.owner
+        if node.op != "batch" or not isinstance(loader, Obj) or loader.name not in LOADERS:
+            continue
+        workers = number(run, loader.get("num_workers", 5, 0))
+        if not workers or loader.options.get("worker_init_fn") is not None:
+            continue
+        if workers == 1 and loader.options.get("persistent_workers") is True:
+            continue
+        for draw in (n for n in ancestors(node) if n.op in DRAWS):
+            maker = next((i for i in (*draw.inputs, *draw.options.values()) if _made_before(i, loader)), None)
+            if maker is None or id(maker) in told or not _in_sample(draw):
+                continue
+            told.add(id(maker))
+            text = "the workers of this loader get copies of one generator: they draw the same numbers, in every epoch"
+            yield Answer(maker.place, text, tuple(p for p in (draw.place, loader.place) if p is not None))
+
+
+def _made_before(value: Value, loader: Obj) -> bool:
+    named = value.op if isinstance(value, Node) else value.name if isinstance(value, Obj) else ""
+    return named in MAKERS and value.serial < loader.serial and value.place is not None
+
+
+def _in_sample(draw: Node) -> bool:
+    """True for a draw that a data set makes for one sample."""
+    scopes = [p[1].name for p in (*draw.stack, draw.place) if p is not None]
+    return "__getitem__" in scopes

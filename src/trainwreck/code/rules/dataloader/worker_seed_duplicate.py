@@ -19,6 +19,8 @@ from trainwreck.code.facts import made, only, option
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.workers import copied_generator
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import LOADERS
@@ -168,6 +170,10 @@ OF_WORKER = pattern(r"get_worker_info|initial_seed|worker_id")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), copied_generator)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for loader in project.calls(*LOADERS):
         value = loader.argument("worker_init_fn")

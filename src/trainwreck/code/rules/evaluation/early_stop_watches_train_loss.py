@@ -21,6 +21,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.watching import chosen_on_training
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -67,6 +69,10 @@ VALID = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), chosen_on_training)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for walked in project.walked.values():
         for scope in walked.scopes:
             for node in project.within(scope, ast.If):

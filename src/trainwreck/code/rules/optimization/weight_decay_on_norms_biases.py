@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
     text_of,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.decays import swapped
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -66,6 +68,7 @@ STRONG = 0.05
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from answers(__name__, project, swapped)
     for built in optimizers(project):
         value = only(project, option(project, built, "weight_decay"))
         params = built.argument("params", 0)

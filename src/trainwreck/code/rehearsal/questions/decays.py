@@ -1,0 +1,57 @@
+"""Parameter groups with and without weight decay: are they the right way round?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table
+from trainwreck.code.rehearsal.holding import is_optimizer
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.counts import number
+from trainwreck.code.rehearsal.questions.gradients import steps
+
+FEW = 2
+TABLES = frozenset(["Embedding", "EmbeddingBag"])
+"""Layers whose weights many recipes spare from decay."""
+
+
+def swapped(run: Rehearsing) -> Iterator[Answer]:
+    """Decay for gains and biases alone, and none for the weights of layers."""
+    moving = {id(e.subject) for e in steps(run)}
+    for optimizer in (o for o in run.objects if is_optimizer(o) and id(o) in moving):
+        groups = [g for g in run.groups(optimizer).items if isinstance(g, Table)]
+        known = [(g, number(run, g.entries.get("weight_decay", optimizer.get("weight_decay")))) for g in groups]
+        decayed = [g for g, decay in known if decay]
+        spared = [g for g, decay in known if decay == 0]
+        if len(groups) != len(decayed) + len(spared) or not decayed or not spared:
+            continue
+        pulled = [p for g in decayed for p in _held(g)]
+        kept = [p for g in spared for p in _held(g)]
+        if len(pulled) < FEW or not all(map(_flat, pulled)) or not any(_weights(p) for p in kept):
+            continue
+        place = _sorted_at(run, pulled) or optimizer.place
+        if place is not None:
+            text = "weight decay goes to gains and biases alone, and the weights of the layers have none: it is swapped"
+            proof = (optimizer.place,) if optimizer.place is not None and optimizer.place is not place else ()
+            yield Answer(place, text, proof, severity="warning")
+
+
+def _held(group: Table) -> list[Node]:
+    params = group.entries.get("params")
+    return [p for p in params.items if isinstance(p, Node) and p.op == "param"] if isinstance(params, Items) else []
+
+
+def _flat(param: Node) -> bool:
+    return not param.shape.open and len(param.shape.dims) < 2
+
+
+def _weights(param: Node) -> bool:
+    of_table = isinstance(param.owner, Obj) and param.owner.name in TABLES
+    return not of_table and not param.shape.open and len(param.shape.dims) > 1
+
+
+def _sorted_at(run: Rehearsing, pulled: list[Node]) -> Place | None:
+    """Where the parameters were put into the list of those that decay."""
+    put: list[Event] = [e for e in run.tape if e.name == "append" and any(a is p for a in e.args for p in pulled)]
+    return put[0].place if put else None

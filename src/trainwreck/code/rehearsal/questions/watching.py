@@ -1,0 +1,59 @@
+"""Which figure decides what is kept, or when training stops: one of the training, where others were held out?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.calls import written
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Place
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.evaluation import KEEPS, keeps_module, names_test, scores_of
+from trainwreck.code.rehearsal.questions.gradients import backwards
+from trainwreck.code.rehearsal.questions.modes import inside_another
+
+COMPARES = frozenset(["gt", "lt", "ge", "le"])
+
+
+def chosen_on_training(run: Rehearsing) -> Iterator[Answer]:
+    """A best value of the training loss that decides what is kept, in a loop that evaluates on other data too.
+
+    Silent where those data are called test data: these are to decide nothing."""
+    learned = {id(b.subject) for b in backwards(run)}
+    judged = [e for e in run.tape if _judges(run, e)]
+    if not judged:
+        return
+    behind = {id(n) for e in judged if isinstance(e.result, Node) for n in [e.result]}
+    told: set[int] = set()
+    for node in run.nodes:
+        test = node.attributes.get("?test")
+        if node.op != "either" or not isinstance(test, Node) or test.op not in COMPARES or node.place is None:
+            continue
+        branch = node.place[0]
+        if not isinstance(branch, ast.If) or id(branch) in told or not node.turns:
+            continue
+        body = " ".join(written(s) for s in branch.body).lower()
+        scores = scores_of(test, node)
+        if not scores or not (KEEPS.search(body) or keeps_module(branch)):
+            continue
+        inner = [list(ancestors(score)) for score in scores]
+        if not all(any(id(n) in learned for n in found) for found in inner):
+            continue
+        if any(id(n) in behind for found in inner for n in found):
+            continue
+        beside = [e for e in judged if e.turns[: len(node.turns)] == node.turns]
+        if beside and not any(names_test(p) for e in beside for p in (*e.stack, e.place) if p is not None):
+            told.add(id(branch))
+            text = "the training loss decides what is kept, though other data are evaluated in the same turn"
+            yield Answer(node.place, text, tuple(p for p in (_asked(beside[0]),) if p is not None))
+
+
+def _judges(run: Rehearsing, event: Event) -> bool:
+    quiet = event.name == "forward" and not event.grad_mode and event.state.get("training") is not True
+    return quiet and len(event.turns) > 0 and isinstance(event.result, Node) and not inside_another(run, event)
+
+
+def _asked(event: Event) -> Place | None:
+    return event.stack[-1] if event.stack else event.place
