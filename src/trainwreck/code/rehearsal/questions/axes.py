@@ -261,9 +261,16 @@ def _softmax(run: Rehearsing, node: Node) -> str:
         return ""
     count = len(shape.dims)
     wide = not shape.open and count >= 2 and not (count == 2 and shape.dims[1] == 1)
-    if at == 0 and wide and batch_first(scores) and all(n.op in RAW for n in core(_unscaled(scores))):
-        return "the softmax runs over axis 0, the samples of the batch"
+    raw = RAW | ({"bmm"} if count == 2 else {"bmm", "matmul", "einsum"})
+    if wide and _over_samples(run, scores, at) and all(n.op in raw for n in core(_unscaled(scores))):
+        return f"the softmax runs over axis {at}, the samples of the batch"
     return _used_otherwise(run, node, at, count if not shape.open else None)
+
+
+def _over_samples(run: Rehearsing, value: Node, at: int) -> bool:
+    from trainwreck.code.rehearsal.questions.samples import sample_axis
+
+    return sample_axis(run, value) == at or (at == 0 and batch_first(value))
 
 
 def _unscaled(node: Node) -> Node:
@@ -360,7 +367,7 @@ def _pooled(run: Rehearsing, node: Node) -> str:
     inner, dim = node.inputs[0], along(node)
     shape = inner.shape
     at = _axis(shape, dim)
-    if at != 0 or shape.open or len(shape.dims) < 2 or not node.grad or not batch_first(inner):
+    if at is None or shape.open or len(shape.dims) < 2 or not node.grad or not _over_samples(run, inner, at):
         return ""
     if node.options.get("keepdim") is True:
         return ""
@@ -375,5 +382,5 @@ def _pooled(run: Rehearsing, node: Node) -> str:
 def _next(run: Rehearsing, node: Node) -> Iterator[Node]:
     for user in users(run).get(id(node), ()):
         yield user
-        if user.op in ("relu", "gelu", "dropout", "layer_norm", "neg", "mul", "tanh", "part"):
+        if user.op in ("relu", "gelu", "dropout", "layer_norm", "neg", "mul", "tanh", "part", "div"):
             yield from users(run).get(id(user), ())

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place, Value
+from trainwreck.code.rehearsal.domain import Node, Place
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.bootstrap import differences
 from trainwreck.code.rehearsal.questions.roles import core
@@ -35,17 +35,16 @@ def advantage_as_target(run: Rehearsing) -> Iterator[Answer]:
             if not made or not all(n.op == "add" and any(id(i) in errors for i in n.inputs[:2]) for n in made):
                 continue
             text = "the critic is trained towards the advantage; the value that was taken off belongs to its target"
-            place = _given_back(target, made[0]) or term.node.place
+            place = _given_back(term.node, made[0]) or term.node.place
             if place is not None:
                 yield Answer(place, text, (event.place,) if event.place is not None else ())
                 return
 
 
-def _given_back(target: Value, made: Node) -> Place | None:
+def _given_back(loss: Node, made: Node) -> Place | None:
     """What the function that gathers the advantages returns, where the loss is computed in another."""
     scope = made.place[1] if made.place is not None else None
-    place = target.place if isinstance(target, Node) else None
-    if scope is None or place is None or place[1] is scope or isinstance(scope.node, ast.Module):
+    if scope is None or loss.place is None or loss.place[1] is scope or isinstance(scope.node, ast.Module):
         return None
     value = next((v for v in scope.returns if v is not None), None)
     if value is None or isinstance(value, ast.Tuple):

@@ -32,10 +32,27 @@ def orders_apart(run: Rehearsing) -> Iterator[Answer]:
         if output is None or target is None or output.place is None or target.place is None:
             continue
         one, other = _slowest(output), _slowest(target)
-        if one is None or other is None or one[0] != other[0] or {one[1], other[1]} != {0, 1}:
+        if one is None or other is None or one[0] != other[0]:
+            one, other = _samples_at(run, output), _samples_at(run, target)
+        if one is None or other is None or {one[1], other[1]} != {0, 1}:
             continue
         text = "outputs and targets are flattened in another order: what is compared does not belong together"
-        yield Answer(target.place, text, (output.place,))
+        joined = output.inputs[0]
+        made = isinstance(joined, Node) and joined.op == "stack" and joined.place is not None
+        place = joined.place if made and isinstance(joined, Node) and joined.place is not None else target.place
+        yield Answer(place, text, (output.place, target.place))
+
+
+def _samples_at(run: Rehearsing, flat: Node) -> Source | None:
+    """Which of the first two axes that are made one is that of the samples."""
+    from trainwreck.code.rehearsal.questions.samples import sample_axis
+
+    inner = flat.inputs[0]
+    if not isinstance(inner, Node) or inner.shape.open or flat.op == "rearrange":
+        return None
+    kept = 0 if flat.shape.open else len(flat.shape.dims)
+    axis = sample_axis(run, inner) if len(inner.shape.dims) == kept + 1 and kept <= 2 else None
+    return ("samples", axis) if axis is not None else None
 
 
 def _flattened(value: Value) -> Node | None:

@@ -21,6 +21,8 @@ from trainwreck.code.order import (
     position,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.samples import one_sample_taken, other_order
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
@@ -71,6 +73,10 @@ SWAPS = ("transpose", "permute", "movedim", "swapaxes", "rearrange", "pack_padde
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), other_order, one_sample_taken)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for owner in modules(project):
         forward = owner.method("forward")
         if forward is None:
