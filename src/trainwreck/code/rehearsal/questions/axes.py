@@ -268,7 +268,7 @@ def _softmax(run: Rehearsing, node: Node) -> str:
 
 
 def _over_samples(run: Rehearsing, value: Node, at: int) -> bool:
-    from trainwreck.code.rehearsal.questions.samples import sample_axis
+    from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
 
     return sample_axis(run, value) == at or (at == 0 and batch_first(value))
 

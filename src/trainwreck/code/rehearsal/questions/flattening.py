@@ -45,7 +45,7 @@ def orders_apart(run: Rehearsing) -> Iterator[Answer]:
 
 def _samples_at(run: Rehearsing, flat: Node) -> Source | None:
     """Which of the first two axes that are made one is that of the samples."""
-    from trainwreck.code.rehearsal.questions.samples import sample_axis
+    from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
 
     inner = flat.inputs[0]
     if not isinstance(inner, Node) or inner.shape.open or flat.op == "rearrange":

@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, trained, users
 
 NEAR = 4_000
@@ -50,6 +51,28 @@ def regrouped(run: Rehearsing) -> Iterator[Answer]:
                 f"the copies of one prompt lie {lie}, and the groups are cut along the other axis",
                 (copy.place,),
             )
+            break
+
+
+def other_groups(run: Rehearsing) -> Iterator[Answer]:
+    """Rewards in a matrix of prompts and their answers, compared along the axis of the prompts."""
+    for node in run.nodes:
+        sizes = _sizes(node)
+        if sizes is None or node.place is None or _equal(sizes[0], sizes[1]):
+            continue
+        for copy in near(node.inputs[0], NEAR):
+            count = _copies(copy)
+            if count is None or count in (1, -1) or not _equal(sizes[1], count) or _equal(sizes[0], count):
+                continue
+            if copy.op not in APART and copy.full != "numpy.repeat":
+                continue
+            for user in run.nodes:
+                first = user.inputs[0] if user.op in ("mean", "std") and user.inputs else None
+                if first is not node or along(user) not in (0, -2) or user.place is None:
+                    continue
+                text = "the answers of one prompt lie along axis 1 here, and are compared along axis 0"
+                yield Answer(user.place, text, tuple(p for p in (node.place, copy.place) if p is not None))
+                return
             break
 
 

@@ -20,6 +20,7 @@ from trainwreck.code.facts import bound_to, linear, made, only, option, text_of
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.axes import wrong_axis
+from trainwreck.code.rehearsal.questions.grouping import other_groups
 from trainwreck.code.rehearsal.questions.lengths import apart
 from trainwreck.code.rehearsal.questions.pixels import other_axis
 from trainwreck.code.rule import sighting
@@ -108,7 +109,7 @@ class Pool(torch.nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), wrong_axis, apart, other_axis)
+    yield from further(__name__, project, _written(project), wrong_axis, apart, other_axis, other_groups)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

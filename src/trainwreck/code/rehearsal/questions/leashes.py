@@ -1,0 +1,82 @@
+"""What holds a policy near a reference: estimates of their divergence written by hand, and the sign that they get."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Place
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.policy import log_probability
+from trainwreck.code.rehearsal.questions.terms import Term, losses_of, terms
+
+LIKELIHOODS = frozenset(["log_prob", "log_softmax", "logsigmoid", "gather", "logsumexp"])
+
+
+def turned_round(run: Rehearsing) -> Iterator[Answer]:
+    """A divergence from the reference that the loss rewards: it is taken off where it should be added."""
+    for event, found in losses_of(run):
+        for term in found:
+            if term.sign >= 0 or term.factors:
+                continue
+            if not (_exponential(term, found) or _squared(term)):
+                continue
+            place = _decides(term)
+            if place is not None:
+                text = "what holds the policy near its reference lowers the loss as it grows: it drives them apart"
+                yield Answer(place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+def _exponential(term: Term, found: list[Term]) -> bool:
+    """``exp(d) - d`` of a difference of log-probabilities: both terms stand in the loss, with opposite signs."""
+    difference = term.node.inputs[0] if term.node.op == "exp" and term.node.inputs else None
+    if not isinstance(difference, Node) or not _of_two(difference):
+        return False
+    for one in terms(difference):
+        back = [t for t in found if t.node is one.node and not t.factors]
+        if not any(math.isclose(t.weight, -one.weight * term.weight, rel_tol=1e-6) for t in back):
+            return False
+    return True
+
+
+def _squared(term: Term) -> bool:
+    """The square of a difference of log-probabilities."""
+    node = term.node
+    squares = node.op == "square" or (node.op == "pow" and node.inputs[1:2] in ((2,), (2.0,)))
+    return squares and isinstance(node.inputs[0], Node) and _of_two(node.inputs[0])
+
+
+def _of_two(difference: Node) -> bool:
+    """True for the log-probability of one network less that of another, or of the same one before."""
+    if difference.op in ("clamp", "clip") and difference.inputs and isinstance(difference.inputs[0], Node):
+        difference = difference.inputs[0]
+    if difference.op != "sub" or len(difference.inputs) < 2:
+        return False
+    one, other = difference.inputs[:2]
+    if not isinstance(one, Node) or not isinstance(other, Node) or one.grad == other.grad:
+        return False
+    live, still = (one, other) if one.grad else (other, one)
+    return log_probability(live) is not None and any(n.op in LIKELIHOODS for n in ancestors(still))
+
+
+def _decides(term: Term) -> Place | None:
+    """Where the sign is turned: in the estimate, or where it is added to what is itself taken off the loss."""
+    inward = list(reversed(term.path))
+    for at, node in enumerate(inward):
+        mine = [t for t in terms(node) if t.node is term.node]
+        if not mine or mine[0].sign > 0:
+            continue
+        if node.op in ("add", "sub"):
+            return node.place
+        sums = [n for n in inward[:at] if n.op in ("add", "sub") and _with_others(n, term)]
+        return sums[-1].place if sums else node.place
+    return term.node.place
+
+
+def _with_others(node: Node, term: Term) -> bool:
+    """True for a sum of the estimate and something else that is trained."""
+    behind = {id(n) for i in term.node.inputs for n in ancestors(i)}
+    return any(t.node is not term.node and id(t.node) not in behind for t in terms(node))
