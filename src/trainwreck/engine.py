@@ -102,7 +102,6 @@ def check(sources: Sequence[Source], *, targets: Mapping[str, str] | None = None
     ``findings`` are all sightings, located; ``root_causes`` the failure modes that they prove or suggest.
     """
     from trainwreck import code as code_witness
-    from trainwreck.reasoning.diagnose import diagnose as reason
 
     known = catalogue()
     if look is None:
@@ -110,12 +109,16 @@ def check(sources: Sequence[Source], *, targets: Mapping[str, str] | None = None
     else:
         static = look(sources)
     proven = [e for e in static.evidence if e.cls != "inferred"]  # the others need a run that agrees
-    answer = reason(proven, known, static.observed, static_only=True)
+    causes: Sequence[Cause] = ()
+    if proven:  # a script without any has no need of what weighs causes
+        from trainwreck.reasoning.diagnose import diagnose as reason
+
+        causes = reason(proven, known, static.observed, static_only=True).causes
     problems = static.problems
     findings = [*(problem_finding(p, known) for p in problems), *_static_findings(static.evidence, known)]
     return Result(
         status="partial" if any(not p.syntax for p in problems) else "complete" if findings else "nothing_found",
-        root_causes=[_placed(cause, static) for cause in answer.causes],
+        root_causes=[_placed(cause, static) for cause in causes],
         findings=sorted(findings, key=finding_order),
         unreadable=[f"{p.path}: {p.reason}" for p in problems if not p.syntax],
         read=[source.name for source in sources],

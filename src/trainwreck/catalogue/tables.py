@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -15,18 +14,19 @@ ROOT = Path(__file__).parent / "tables"
 @cache
 def settings_table(name: str) -> Mapping[str, Any]:
     """The table ``tables/<name>.toml``. Raises FileNotFoundError for a name that there is not."""
+    import tomllib  # most scripts need no table
+
     return tomllib.loads((ROOT / f"{name}.toml").read_text(encoding="utf-8"))
 
 
-_FAMILIES = re.compile(
+_FAMILIES = (
     r"(?P<llama>llama)|(?P<mixtral>mixtral)|(?P<mistral>mistral)|(?P<qwen>qwen|qwq)|(?P<gemma>gemma)|(?P<phi>\bphi\W?\d)"
     r"|(?P<deepseek>deepseek)|(?P<falcon>falcon)|(?P<bloom>bloom)|(?P<gpt2>gpt2)|(?P<neox>pythia|gpt-neox)|(?P<opt>\bopt-)"
-    r"|(?P<glm>glm)|(?P<yi>\byi-)|(?P<internlm>internlm)|(?P<baichuan>baichuan)|(?P<smollm>smollm)|(?P<olmo>olmo)",
-    re.IGNORECASE,
+    r"|(?P<glm>glm)|(?P<yi>\byi-)|(?P<internlm>internlm)|(?P<baichuan>baichuan)|(?P<smollm>smollm)|(?P<olmo>olmo)"
 )
 
 
 def family(name: str) -> str:
     """The family of language models that a name speaks of, "" for none; distilled models speak of two and get ""."""
-    found = {m.lastgroup for m in _FAMILIES.finditer(name.rsplit("/", 1)[-1]) if m.lastgroup}
+    found = {m.lastgroup for m in re.finditer(_FAMILIES, name.rsplit("/", 1)[-1], re.IGNORECASE) if m.lastgroup}
     return found.pop() if len(found) == 1 else ""

@@ -9,13 +9,11 @@ from typing import Any
 from trainwreck.catalogue import arguments
 from trainwreck.catalogue.arguments import ABSENT, UNKNOWN, Contradiction, Group
 from trainwreck.code.calls import Call
-from trainwreck.code.facts import complete, only, option, source
+from trainwreck.code.facts import complete, configured, only, option
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting, sign_of
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import keyword_place
-from trainwreck.code.settings.contradictions import contradicted_settings
-from trainwreck.code.triggers import LIBRARIES
 from trainwreck.code.values import Proof, values
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
@@ -26,9 +24,10 @@ METHODS = frozenset(["generate"])
 
 def contradicted(project: Project, rule: str) -> Iterator[Evidence]:
     """Calls, configurations and commands that fulfil an entry of the table for the rule module ``rule`` (its name)."""
-    beside = project.program.others or any(walked.top.module.cells for walked in project.walked.values())
-    if not beside and not any(library in source(project) for library in LIBRARIES):
-        return  # the table, and what reads settings, need not be loaded
+    if not configured(project):
+        return
+    from trainwreck.code.settings.contradictions import contradicted_settings
+
     name = sign_of(rule).removeprefix("code-")
     for entry in arguments.contradictions():
         if entry.id != name:

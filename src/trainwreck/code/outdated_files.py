@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainwreck.catalogue import releases
 from trainwreck.catalogue.releases import TABLES, History, Rename
 from trainwreck.code.beside import texts
 from trainwreck.code.calls import Call
+from trainwreck.code.facts import configured
 from trainwreck.code.outdated import grade
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sign_of
-from trainwreck.code.settings.index import of
-from trainwreck.code.settings.launch import Launch
 from trainwreck.code.targets import Aim, aim, brackets
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.fix import Edit, Fix
+
+if TYPE_CHECKING:
+    from trainwreck.code.settings.launch import Launch
 
 FEW = 3
 """Keys of the training arguments that a file must have to count as theirs. Configurations of other programs share one
@@ -148,6 +150,10 @@ def _option(project: Project, package: str, owner: str, name: str, path: str) ->
 
 # ---------------------------------------------------------------------- flags of commands
 def _scripts(project: Project) -> Iterator[Option]:
+    if not configured(project):
+        return
+    from trainwreck.code.settings.index import of
+
     settings = of(project)
     lines = {path: text.split("\n") for path, text in texts(project, ("shell",))}
     for launch in settings.launches:

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainwreck.code.facts import LIBRARIES
 from trainwreck.code.needs import Function, FunctionNode, Need
 
 MAX_DEPTH = 12
 BESIDE = "\0beside"
 """Stands for files beside the program (configurations, scripts, requirements) and shell lines in notebooks."""
 
-LIBRARIES = ("transformers", "trl", "peft", "accelerate", "datasets", "lightning", "vllm", "sglang", "deepspeed")
 KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
     ("rehearsal.__init__", "rehearsals"): ("backward", "autograd", "training_step", "compute_loss"),
     ("rehearsal.questions.__init__", "answers"): ("backward", "autograd", "training_step", "compute_loss"),

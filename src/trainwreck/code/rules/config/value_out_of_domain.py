@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainwreck.catalogue.tables import settings_table
+from trainwreck.code.facts import configured
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
-from trainwreck.code.settings.bags import bags
-from trainwreck.code.settings.told import told
 from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
 
@@ -91,6 +90,11 @@ def _constructors(project: Project) -> Iterator[Evidence]:
 
 
 def _settings(project: Project) -> Iterator[Evidence]:
+    if not configured(project):
+        return
+    from trainwreck.code.settings.bags import bags
+    from trainwreck.code.settings.told import told
+
     domain = settings_table("ranges")["domain"]
     for bag in bags(project):
         if bag.reader not in ("trainer", "llamafactory", "axolotl", "vllm", "sglang"):
