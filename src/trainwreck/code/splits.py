@@ -50,6 +50,10 @@ def _folds(project: Project, call: Call) -> bool:
     return bool(names & {"KFold", "StratifiedKFold", "ShuffleSplit", "StratifiedShuffleSplit", "RepeatedKFold"})
 
 
+def _learns(loop: ast.AST) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "backward" for n in ast.walk(loop))
+
+
 def _permuted(project: Project, call: Call) -> Iterator[Split]:
     """``perm = permutation(len(X))``, and ``X[perm[:n]]`` or ``X = X[perm]`` with ``X[:n]``."""
     sized = call.node.args[0] if call.node.args else None
@@ -58,6 +62,8 @@ def _permuted(project: Project, call: Call) -> Iterator[Split]:
     statement = project.statement(call.node, call.scope)
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
         return
+    if any(isinstance(a, ast.For | ast.While) and _learns(a) for a in project.ancestors(call.node, call.scope)):
+        return  # the order of the batches of an epoch
     name, data = statement.targets[0].id, sized.args[0]
     cuts = [
         n

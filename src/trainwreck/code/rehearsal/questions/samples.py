@@ -1,366 +1,127 @@
-"""Which axis of a value tells the samples of a batch apart, and layers that take another one for it."""
+"""Samples that share something that was drawn once for several of them: are they divided as a group?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.axes import along
-from trainwreck.code.rehearsal.questions.factors import arguments
-from trainwreck.code.rehearsal.questions.roles import RAW, trained, users
+from trainwreck.code.rehearsal.questions.paths import ORDERS, RANDOM, Path, meets
+from trainwreck.code.rehearsal.questions.roles import backwards
+from trainwreck.code.rehearsal.questions.splits import sides
 
-SWAPS = frozenset(["transpose", "swapaxes", "swapdims", "t", "T", "mT"])
-CONVOLUTIONS = frozenset(["conv1d", "conv2d", "conv3d", "convtranspose1d", "convtranspose2d", "convtranspose3d"])
-RECURRENT = frozenset(["lstm", "gru", "rnn"])
-ATTENTION = frozenset("transformerencoder transformerdecoder transformerencoderlayer multiheadattention".split())
-KEEPS = RAW | RECURRENT | ATTENTION | frozenset(
-    """embedding layer_norm batch_norm group_norm rms_norm rmsnorm dropout relu gelu tanh sigmoid silu softplus elu
-    leaky_relu softmax log_softmax exp log clamp neg abs sqrt float to double long int detach clone contiguous scale
-    masked_fill setitem eq ne lt gt le ge invert logical_not cumsum flip roll normalize sin cos pow square data cuda cpu
-    grucell lstmcell rnncell type requires_grad_ nan_to_num avgpool1d maxpool1d avg_pool1d max_pool1d""".split()
-)  # fmt: skip
-"""What leaves the samples on their axis."""
-BROADCAST = frozenset(["add", "sub", "mul", "div", "where", "maximum", "minimum", "and", "or"])
-REDUCES = frozenset("mean sum max min amax amin argmax argmin std var logsumexp prod norm any all median".split())
-MADE = frozenset(["full", "zeros", "ones", "empty"])
-DEPTH = 90
-
-Known = dict[int, int | None]
+IDS = frozenset(["repeat", "repeat_interleave", "integers", "randint", "floor_divide", "tile", "choice"])
+DRAWN = RANDOM - ORDERS - {"multinomial"}
+JOINED = frozenset(["stack", "array", "asarray", "concatenate", "cat", "tensor", "as_tensor", "vstack"])
+LENGTHS = frozenset(["len", "size", "attribute", "numel"])
+NEAR = 400
 
 
-def sample_axis(run: Rehearsing, value: Value) -> int | None:
-    """The axis of the samples, counted from the left; None where it isn't known, or there is none."""
-    known: Known = run.memo.setdefault("sample-axes", {})
-    return _axis(value, known, 0)
+def divided_at_random(run: Rehearsing) -> Iterator[Answer]:
+    """Rows of one group on both sides of a random split: what the group was drawn with is in all of them.
+
+    Not meant: groups that are the classes to be told apart, and splits that the groups go into."""
+    both = sides(run)
+    told: set[int] = set()
+    for _, held in both.held:
+        for train in both.train:
+            if held.root is not train.root:
+                continue
+            found = _random_cut(train, held)
+            if found is None or found[0].place is None or id(found[0].place[0]) in told:
+                continue
+            cut, index = found
+            assert cut.place is not None
+            group = next((g for node in held.nodes if (g := _group(node)) is not None), None)
+            if group is None or _goes_into(group, index) or _is_the_class(run, group):
+                continue
+            told.add(id(cut.place[0]))
+            text = "rows that share what was drawn for their group can land on both sides of this random split"
+            yield Answer(cut.place, text, tuple(p for p in (_place(group),) if p is not None))
 
 
-def _axis(value: Value, known: Known, depth: int) -> int | None:
-    if not isinstance(value, Node) or depth > DEPTH:
-        return None
-    if id(value) not in known:
-        known[id(value)] = None
-        known[id(value)] = _computed(value, known, depth + 1)
-    return known[id(value)]
-
-
-def _computed(node: Node, known: Known, depth: int) -> int | None:
-    op = node.op
-    first = node.inputs[0] if node.inputs else None
-    if op == "batch":
-        return _collated(node, first, known, depth)
-    if op == "either":
-        found = {_axis(c, known, depth) for c in candidates(node)}
-        return found.pop() if len(found) == 1 else None
-    if op in CONVOLUTIONS:
-        return 0
-    if op in ("stack", "cat", "concat", "concatenate"):
-        return _joined(node, first, known, depth)
-    if op == "pad_packed_sequence":
-        return 0 if node.get("batch_first", 1, False) is True else 1
-    if op in BROADCAST:
-        return _together(node, known, depth)
-    base = _axis(first, known, depth)
-    if op == "getitem" and isinstance(first, Node):
-        return _indexed(node, first, base)
-    if base is None or not isinstance(first, Node):
-        return None
-    rank = len(first.shape.dims) if not first.shape.open else None
-    rest = arguments(node)
-    if op in KEEPS:
-        return base
-    if op == "part":
-        return _part(first, node, known, depth)
-    if op in SWAPS or op == "permute":
-        return _moved(op, base, rest, rank)
-    if op in ("unsqueeze", "squeeze") and rest and isinstance(at := rest[0], int):
-        count = rank if rank is not None else None
-        if at < 0 and count is None:
-            return None
-        at = at if at >= 0 else at + (count or 0) + (op == "unsqueeze")
-        return base + 1 if op == "unsqueeze" and at <= base else base - (op == "squeeze" and at < base)
-    if op in ("bmm", "matmul"):
-        return base if base == 0 else None
-    if op in REDUCES:
-        return _reduced(node, base, rank)
-    if op in ("view", "reshape", "flatten"):
-        return _reshaped(node, first, base)
+def _random_cut(train: Path, held: Path) -> tuple[Node, Value] | None:
+    """The draw by which the rows of the two sides are told apart, and what it decides."""
+    shuffled: tuple[Node, Value] | None = None
+    for mine, other in zip(train.fixed, held.fixed, strict=False):
+        for step in (other, mine):
+            given = near(step.index, NEAR) if isinstance(step.index, Node | tuple | Items) else []
+            drawn = next((n for n in given if _draws(n)), None)
+            if drawn is not None:
+                shuffled = drawn, step.index
+        if mine.key != other.key:
+            return shuffled
     return None
 
 
-def _collated(node: Node, first: Value, known: Known, depth: int) -> int | None:
-    """Samples that a loader stacked lie along axis 0; what a function of the program gathered, as it did that."""
-    loader = node.owner
-    if not node.shape.dims or node.shape.open:
-        return None
-    if loader is None or loader.options.get("collate_fn") is None:
-        return 0
-    at, moves = first, []
-    for _ in range(12):
-        if not isinstance(at, Node):
-            return None
-        if at.op == "pad_sequence":
-            found: int | None = 0 if at.get("batch_first", 1, False) is True else 1
-            break
-        if at.op in SWAPS or at.op == "permute":
-            moves.append(at)
-        elif at.op in ("stack", "cat", "tensor", "as_tensor", "array") and at.inputs and _open(at.inputs[0]):
-            along_ = (*arguments(at), 0)[0] if at.op == "stack" else 0
-            found = along_ if isinstance(along_, int) and along_ >= 0 else None
-            break
-        elif at.op in MADE and (counted := _counted(at)) is not None:
-            found = counted
-            break
-        elif at.op not in (
-            "setitem",
-            "long",
-            "float",
-            "to",
-            "from_numpy",
-            "tensor",
-            "as_tensor",
-            "eq",
-            "ne",
-            "contiguous",
-        ):
-            return None
-        at = at.inputs[0] if at.inputs else None
-    else:
-        return None
-    for move in reversed(moves):
-        rank = len(move.shape.dims) if not move.shape.open else None
-        found = None if found is None else _moved(move.op, found, arguments(move), rank)
-    return found
+def _draws(node: Node) -> bool:
+    if node.op in ("lt", "gt", "le", "ge"):
+        return any(isinstance(n, Node) and n.op in ("rand", "random", "uniform") for n in node.inputs)
+    return node.op in ("permutation", "randperm", "shuffle") or (node.op == "split" and node.place is not None)
 
 
-def _counted(node: Node) -> int | None:
-    """The axis of an array that has as many elements as there are samples: ``full((len(rows), longest), 0)``."""
-    sizes = node.inputs[0] if node.inputs and isinstance(node.inputs[0], tuple | Items) else node.inputs
-    listed = list(sizes.items) if isinstance(sizes, Items) else list(sizes)
-    found = [n for n, size in enumerate(listed) if isinstance(size, Node) and size.op == "len" and size.inputs
-             and _open(size.inputs[0])]  # fmt: skip
-    return found[0] if len(found) == 1 else None
+Group = tuple[Node, tuple[Node, ...]]
+"""What the members of a group share, and the values that say which group they belong to."""
 
 
-def _open(value: Value) -> bool:
-    return isinstance(value, Items) and value.more
-
-
-def _joined(node: Node, first: Value, known: Known, depth: int) -> int | None:
-    items = list(first) if isinstance(first, tuple) else list(first.items) if isinstance(first, Items) else []
-    found = {_axis(i, known, depth) for i in items}
-    dim = (*arguments(node), 0)[0]
-    axis = found.pop() if len(found) == 1 else None
-    if axis is None or not isinstance(dim, int):
-        return None
-    rank = len(node.shape.dims) if not node.shape.open else None
-    if dim < 0:
-        if rank is None:
-            return None
-        dim += rank
-    if node.op == "stack":
-        return axis + (dim <= axis)
-    return axis if dim != axis else None
-
-
-def _together(node: Node, known: Known, depth: int) -> int | None:
-    """The side with as many axes as the result decides; both where both have."""
-    sides = [i for i in node.inputs[:3] if isinstance(i, Node) and (i.shape.dims or i.shape.open)]
-    whole = [s for s in sides if len(s.shape.dims) == len(node.shape.dims) and not s.shape.open]
-    found = {axis for s in whole if (axis := _axis(s, known, depth)) is not None}
-    return found.pop() if len(found) == 1 else None
-
-
-def _indexed(node: Node, first: Node, base: int | None) -> int | None:
-    index = node.inputs[1] if len(node.inputs) > 1 else None
-    items = index if isinstance(index, tuple) else (index,)
-    if base is None:
-        rows = items[0]
-        picked = isinstance(rows, Node) and len(rows.shape.dims) == 1 and not rows.shape.open
-        drawn = picked and any(n.op in ("randperm", "randint", "permutation", "choice", "element") for n in _near(rows))
-        return 0 if drawn and len(items) == 1 else None
-    if Ellipsis in items or any(isinstance(i, tuple | Items | str) for i in items):
-        return None
-    at, moved = 0, base
-    for item in items:
-        if item is None:
-            moved += at <= base
-            continue
-        number = isinstance(item, Node) and not item.shape.open and not item.shape.dims
-        if isinstance(item, int) or number:
-            if at == base:
-                return None
-            moved -= at < base
-        elif isinstance(item, Node):
-            return base if at == base == 0 and len(items) == 1 and len(item.shape.dims) == 1 else None
-        at += 1
-    return moved
-
-
-def _near(value: Value) -> Iterator[Node]:
-    for _ in range(6):
-        if not isinstance(value, Node):
-            return
-        yield value
-        value = value.inputs[0] if value.inputs else None
-
-
-def _part(first: Node, node: Node, known: Known, depth: int) -> int | None:
-    base = _axis(first.inputs[0] if first.inputs else None, known, depth)
-    number = node.inputs[1] if len(node.inputs) > 1 else None
-    if first.op == "pad_packed_sequence":
-        return _axis(first, known, depth) if number == 0 else None
-    if first.op in RECURRENT:
-        return base if number == 0 else None
-    if first.op in ("chunk", "split", "tensor_split"):
-        dim = (*arguments(first)[1:], 0)[0]
-        return base if dim != base else None
-    if first.op == "unbind":
-        dim = (*arguments(first), 0)[0]
-        if base is None or not isinstance(dim, int) or dim < 0 or dim == base:
-            return None
-        return base - (dim < base)
+def _group(node: Node) -> Group | None:
+    """Rows that were made group by group, each with a draw of the group's own."""
+    first, second = (*node.inputs, None, None)[:2]
+    if node.op == "getitem" and isinstance(first, Node) and isinstance(second, Node) and second.op in IDS:
+        drawn = next((n for n in near(first, 30) if n.op in DRAWN and n is not second), None)
+        return (drawn, (second,)) if drawn is not None and not second.turns else None
+    if node.op in JOINED and isinstance(first, Items) and first.items:
+        element = first.items[-1]
+        return _of_loops(element) if isinstance(element, Node) else None
     return None
 
 
-def _moved(op: str, base: int, rest: tuple[Value, ...], rank: int | None) -> int | None:
-    order: Value = rest[0] if len(rest) == 1 else rest
-    order = tuple(order.items) if isinstance(order, Items) else order
-    if op in ("t", "T", "mT"):
-        if rank is None or (op != "mT" and rank != 2):
-            return None
-        order = (rank - 2, rank - 1)
-    if not isinstance(order, tuple) or not all(isinstance(o, int) for o in order):
+def _of_loops(element: Node) -> Group | None:
+    """An element that was made in two loops, from a draw of the outer one."""
+    around = element.turns
+    if len(around) < 2 or not around[-1].generic:
         return None
-    if any(o < 0 for o in order):
-        if rank is None:
-            return None
-        order = tuple(o % rank for o in order)
-    if op == "permute":
-        return order.index(base) if base in order else None
-    if len(order) != 2:
-        return None
-    return order[1] if base == order[0] else order[0] if base == order[1] else base
+    for node in ancestors(element, through=lambda n: n.turns == around):
+        shared = len(node.turns) < len(around) and node.turns and node.turns == around[: len(node.turns)]
+        if shared and any(n.op in DRAWN and n.turns == node.turns for n in near(node, 30)):
+            loop = around[len(node.turns) - 1]
+            counters = tuple(n for n in parts(loop.over))
+            return node, counters
+    return None
 
 
-def _reduced(node: Node, base: int, rank: int | None) -> int | None:
-    dim = along(node)
-    gone = dim if isinstance(dim, tuple) else tuple(dim.items) if isinstance(dim, Items) else (dim,)
-    if not all(isinstance(d, int) for d in gone):
-        return None
-    if any(d < 0 for d in gone):
-        if rank is None:
-            return None
-        gone = tuple(d % rank for d in gone)
-    if base in gone:
-        return None
-    kept = node.options.get("keepdim") is True or node.options.get("keepdims") is True
-    return base if kept else base - sum(d < base for d in gone)
+def _goes_into(group: Group, index: Value) -> bool:
+    """True where the numbers of the groups (not how many there are) decide about the rows."""
+    ids = {id(n) for n in group[1]}
+    return any(id(n) in ids for n in ancestors(index, through=lambda n: n.op not in LENGTHS))
 
 
-def _reshaped(node: Node, first: Node, base: int) -> int | None:
-    """The first axis stays where it is asked for by its own size."""
-    if base != 0:
-        return None
-    rest = arguments(node)
-    if node.op == "flatten":
-        start = (*rest, 0)[0]
-        return 0 if start == 1 else None
-    sizes = rest[0] if len(rest) == 1 and isinstance(rest[0], tuple | Items) else rest
-    listed = list(sizes.items) if isinstance(sizes, Items) else list(sizes)
-    if not listed:
-        return None
-    size = listed[0]
-    same = isinstance(size, int) and size > 1 and not first.shape.open and size == first.shape.dims[0]
-    own = isinstance(size, Node) and size.op in ("size", "len", "getitem", "part")
-    kept = not node.shape.open and len(node.shape.dims) == len(first.shape.dims) and size == -1
-    return 0 if same or own or kept else None
+def _is_the_class(run: Rehearsing, group: Group) -> bool:
+    """True where the number of the group is what is to be predicted."""
+    ids = {id(n) for n in group[1]}
+    for event in backwards(run):
+        for _, _, outside in meets(event.subject):
+            if any(id(n) in ids for node in outside for n in _made_of(node)):
+                return True
+    return False
 
 
-# ---------------------------------------------------------------------- layers with an order of their own
-def other_order(run: Rehearsing) -> Iterator[Answer]:
-    """A recurrent layer, an attention or a CTC loss that takes the samples for the time, or the time for samples."""
-    told: set[int] = set()
-    for node in trained(run):
-        first = node.inputs[0] if node.inputs else None
-        if node.place is None or not isinstance(first, Node) or first.shape.open or len(first.shape.dims) != 3:
+def _made_of(value: Node) -> Iterator[Node]:
+    """What the elements of a value are made of: not which of them there are, nor what was looked up for them."""
+    queue, seen = [value], {id(value)}
+    while queue and len(seen) < 2000:
+        node = queue.pop()
+        yield node
+        if node.op in LENGTHS or node.op in DRAWN:
             continue
-        wanted = _takes(node)
-        axis = sample_axis(run, first) if wanted is not None else None
-        if axis not in (0, 1) or axis == wanted:
-            continue
-        place = _place(run, node, first)
-        if id(place[0]) in told:
-            continue
-        told.add(id(place[0]))
-        what = "the samples lie along axis 0 here, and the time is expected there"
-        if axis == 1:
-            what = "the samples lie along axis 1 here, and they are expected along axis 0"
-        yield Answer(place, what, (node.place,))
+        inner = node.inputs[:1] if node.op in ("getitem", "index_select", "element", "batch", "take") else node.inputs
+        for item in (n for i in inner for n in parts(i)):
+            if id(item) not in seen:
+                seen.add(id(item))
+                queue.append(item)
 
 
-def _takes(node: Node) -> int | None:
-    """The axis on which a layer expects the samples."""
-    owner = node.owner
-    if node.op == "ctc_loss":
-        return 1
-    if owner is None or not owner.kind.startswith("torch.nn."):
-        return None
-    layer: Value = owner
-    if node.op in ("transformerencoder", "transformerdecoder"):
-        layer = owner.get("encoder_layer", 0, owner.get("decoder_layer", 0))
-    elif node.op not in RECURRENT and node.op not in ATTENTION:
-        return None
-    position = {"MultiheadAttention": 10, "TransformerEncoderLayer": 6, "TransformerDecoderLayer": 6}
-    if not isinstance(layer, Obj):
-        return None
-    asked = layer.get("batch_first", position.get(layer.name, 4), False)
-    return None if not isinstance(asked, bool) else 0 if asked else 1
-
-
-def _place(run: Rehearsing, node: Node, first: Node) -> Place:
-    """The swap that made it so; where the outputs are swapped back, the call; else where the layer is made."""
-    assert node.place is not None
-    at: Value = first
-    for _ in range(8):
-        if not isinstance(at, Node):
-            break
-        moved = at.op in SWAPS or at.op == "permute"
-        if moved and at.place is not None and sample_axis(run, at) != sample_axis(run, at.inputs[0]):
-            if node.op == "ctc_loss":
-                break
-            return at.place
-        at = at.inputs[0] if at.inputs and at.op in KEEPS | {"part"} else None
-    if node.op == "ctc_loss":
-        inside = next(
-            (p for p in reversed((*first.stack, first.place)) if p is not None and p[1] is node.place[1]), None
-        )
-        return inside or node.place
-    after = users(run).get(id(node), ())
-    if any(u.op in SWAPS and set(arguments(u)) == {0, 1} for u in after):
-        return node.place
-    owner = node.owner
-    layer = owner.get("encoder_layer", 0, owner.get("decoder_layer", 0)) if owner is not None else None
-    made = layer if isinstance(layer, Obj) else owner
-    return made.place if made is not None and made.place is not None else node.place
-
-
-def one_sample_taken(run: Rehearsing) -> Iterator[Answer]:
-    """``out[-1]`` of a recurrent layer whose samples lie along that axis: one sample stands for all."""
-    told: set[int] = set()
-    for node in trained(run):
-        first = node.inputs[0] if node.inputs else None
-        if node.op != "getitem" or not isinstance(first, Node) or first.op not in RECURRENT | ATTENTION:
-            continue
-        index = node.inputs[1]
-        items = index if isinstance(index, tuple) else (index,)
-        axis = sample_axis(run, first)
-        if axis is None or axis >= len(items) or node.place is None or id(node.place[0]) in told:
-            continue
-        if isinstance(items[axis], int) and not isinstance(items[axis], bool):
-            told.add(id(node.place[0]))
-            yield Answer(node.place, "this takes one sample of the batch, not one step of each sequence")
-
-
-__all__ = ["one_sample_taken", "other_order", "sample_axis"]
+def _place(group: Group) -> Place | None:
+    return group[0].place

@@ -91,7 +91,7 @@ def _windows(value: Node, *, learned: bool) -> list[Window]:
     queue, seen = [value], {id(value)}
     while queue and len(seen) < 600:
         node = queue.pop()
-        window = _window(node)
+        window = window_of(node)
         if window is not None:
             found.append(window)
             continue
@@ -105,13 +105,13 @@ def _windows(value: Node, *, learned: bool) -> list[Window]:
     return found
 
 
-def _window(node: Node, depth: int = 0) -> Window | None:
+def window_of(node: Node, depth: int = 0) -> Window | None:
     """What ``series[i : i + n]``, ``series[i + n]`` and parts of such windows are; None for anything else."""
     if depth > 6 or node.grad:
         return None
     if node.op in GATHERS and node.inputs and isinstance(node.inputs[0], Items) and node.inputs[0].items:
         last = node.inputs[0].items[-1]
-        return _window(last, depth + 1) if isinstance(last, Node) else None
+        return window_of(last, depth + 1) if isinstance(last, Node) else None
     if node.op == "sliding_window_view" and len(node.inputs) > 1 and isinstance(node.inputs[1], int):
         series = node.inputs[0]
         here = (id(node),)
@@ -119,7 +119,7 @@ def _window(node: Node, depth: int = 0) -> Window | None:
     if node.op != "getitem" or len(node.inputs) < 2 or not isinstance(node.inputs[0], Node):
         return None
     base, index = node.inputs[0], node.inputs[1]
-    inner = _window(base, depth + 1)
+    inner = window_of(base, depth + 1)
     if isinstance(index, tuple):
         whole = [i for i in index if i is not None and not _whole(i)]
         if inner is None or len(whole) != 1 or index[-1] is not whole[0]:
@@ -129,11 +129,11 @@ def _window(node: Node, depth: int = 0) -> Window | None:
         return _part(inner, index, node)
     if isinstance(index, Obj):
         start, stop = index.args[0], index.args[1]
-        first, end = _linear(start), _linear(stop)
+        first, end = linear(start), linear(stop)
         if first is None or end is None or not first.terms or index.args[2] not in (None, 1):
             return None
         return Window(base, first, Linear(end.terms, end.constant - 1), node.place)
-    at = _linear(index)
+    at = linear(index)
     return Window(base, at, at, node.place) if at is not None and at.terms else None
 
 
@@ -161,7 +161,7 @@ def _part(window: Window, index: Value, node: Node) -> Window | None:
     return Window(window.series, first, last, node.place)
 
 
-def _linear(value: Value, depth: int = 0) -> Linear | None:
+def linear(value: Value, depth: int = 0) -> Linear | None:
     known = [c for c in candidates(value) if c is not None]
     if len(known) != 1 or depth > 6:
         return None
@@ -171,7 +171,7 @@ def _linear(value: Value, depth: int = 0) -> Linear | None:
     if isinstance(at, int):
         return Linear((), at)
     if at.op in ("add", "sub") and len(at.inputs) == 2:
-        one, other = (_linear(i, depth + 1) for i in at.inputs)
+        one, other = (linear(i, depth + 1) for i in at.inputs)
         if one is None or other is None:
             return None
         if at.op == "add":

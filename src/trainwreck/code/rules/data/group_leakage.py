@@ -16,6 +16,8 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import names, source
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.samples import divided_at_random
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.splits import Split, random_splits
@@ -100,6 +102,10 @@ BY_GROUP = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _named(project), divided_at_random)
+
+
+def _named(project: Project) -> Iterator[Evidence]:
     if BY_GROUP.search(source(project)):
         return
     shared = next(_groups(project), None)

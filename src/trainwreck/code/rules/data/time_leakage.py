@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.smoothing import looking_ahead
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -70,6 +72,10 @@ def main(series, rows):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), looking_ahead)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for split in project.calls("random_split", "train_test_split"):
         if only(project, split_shuffle := option(project, split, "shuffle")) is False or (
             split_shuffle and only(project, split_shuffle) is ...

@@ -1,0 +1,167 @@
+"""Series that are smoothed with what comes later: does a forecast's window hold such values up to its target?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE
+from trainwreck.code.rehearsal.questions.paths import key_of, meets, statistic
+from trainwreck.code.rehearsal.questions.roles import JOINS, backwards
+from trainwreck.code.rehearsal.questions.windows import GATHERS, PASSES, Linear, Window, linear, window_of
+
+CENTRED = frozenset(
+    """uniform_filter1d gaussian_filter1d savgol_filter medfilt filtfilt median_filter uniform_filter gaussian_filter
+    lowess""".split()
+)
+"""Filters that look as far ahead as back."""
+REDUCES = frozenset(["mean", "sum", "median", "average", "nanmean", "max", "min", "dot", "item", "float", "std"])
+MAX_CHAIN = 12
+
+
+class Origin(NamedTuple):
+    """A series that another one was computed from element by element: how far each element looks ahead in it."""
+
+    root: Node
+    cuts: tuple[object, ...]
+    ahead: int
+    place: Place | None
+
+
+def looking_ahead(run: Rehearsing) -> Iterator[Answer]:
+    """The window of a forecast ends before its target, and holds values that were smoothed over it."""
+    told: set[int] = set()
+    for event in backwards(run):
+        for _, inside, outside in meets(event.subject):
+            targets = [(w, o) for node in outside for w in _windows(node, learned=False) for o in [_origin(w.series)]]
+            targets = [(w, o) for w, o in targets if o.ahead == 0]
+            if not targets:
+                continue
+            for given in (w for node in inside for w in _windows(node, learned=True)):
+                origin = _origin(given.series)
+                if origin.ahead <= 0 or origin.place is None or id(origin.place[0]) in told:
+                    continue
+                for target, other in targets:
+                    gap = target.first.less(given.last)
+                    if origin.root is other.root and origin.cuts == other.cuts and gap and 0 < gap <= origin.ahead:
+                        told.add(id(origin.place[0]))
+                        text = "this smooths each element with later ones: the last of a window hold what is predicted"
+                        yield Answer(origin.place, text, tuple(p for p in (target.place, given.place) if p is not None))
+                        break
+
+
+def _windows(value: Node, *, learned: bool) -> list[Window]:
+    found: list[Window] = []
+    queue, seen = [value], {id(value)}
+    while queue and len(seen) < 600:
+        node = queue.pop()
+        window = window_of(node)
+        if window is not None:
+            found.append(window)
+            continue
+        if node.op == "param" or not (node.op in PASSES | JOINS or (learned and node.grad)):
+            continue
+        for item in node.inputs:
+            for inner in parts(item):
+                if id(inner) not in seen:
+                    seen.add(id(inner))
+                    queue.append(inner)
+    return found
+
+
+def _origin(series: Node) -> Origin:
+    """Back through what changes a series element by element, cuts it, or smooths it."""
+    cuts: list[object] = []
+    ahead, place = 0, None
+    for _ in range(MAX_CHAIN):
+        smoothed = _smoothed(series)
+        inner: Value = None
+        if smoothed is not None:
+            inner, more = smoothed
+            ahead, place = ahead + more, series.place if more > 0 else place
+        elif series.op == "getitem" and len(series.inputs) > 1 and _cut(series.inputs[1]):
+            cuts.append(key_of(series.inputs[1]))
+            inner = series.inputs[0]
+        elif series.op in ELEMENTWISE:
+            data = [n for i in series.inputs for n in parts(i) if not statistic(n)]
+            inner = data[0] if len(data) == 1 else None
+        if not isinstance(inner, Node):
+            break
+        series = inner
+    return Origin(series, tuple(cuts), ahead, place)
+
+
+def _cut(index: Value) -> bool:
+    return isinstance(index, Obj) and index.kind == "builtins.slice" and index.args[2] in (None, 1)
+
+
+def _smoothed(series: Node) -> tuple[Node, int] | None:
+    """The series behind a smoothed one, and how many elements this looks ahead."""
+    first, second = (*series.inputs, None, None)[:2]
+    if series.op in CENTRED and isinstance(first, Node):
+        return first, 1
+    if series.op == "convolve" and isinstance(first, Node):
+        mode = series.options.get("mode", series.inputs[2] if len(series.inputs) > 2 else "full")
+        size = second.shape.dims[0] if isinstance(second, Node) and len(second.shape.dims) == 1 else None
+        width = size if isinstance(size, int) else 0
+        return (first, width // 2) if mode == "same" and width > 1 else None
+    if series.op in REDUCES and isinstance(first, Node) and first.op == "rolling" and first.inputs:
+        base = first.inputs[0]
+        count = first.options.get("window", first.inputs[1] if len(first.inputs) > 1 else None)
+        wide = count if isinstance(count, int) and first.options.get("center") is True else 0
+        return (base, wide // 2) if isinstance(base, Node) else None
+    if series.op == "setitem" and len(series.inputs) > 2:
+        return _element(series.inputs[1], linear(series.inputs[2]))
+    if series.op in GATHERS and isinstance(first, Items) and first.items:
+        last = first.items[-1]
+        counter = _counter(last) if isinstance(last, Node) else None
+        return _element(last, linear(counter)) if counter is not None else None
+    return None
+
+
+def _element(value: Value, at: Linear | None) -> tuple[Node, int] | None:
+    """What one element was reduced from: ``series[t - 2 : t + 3].mean()`` at ``t``."""
+    for _ in range(MAX_CHAIN):
+        if not isinstance(value, Node) or at is None:
+            return None
+        if value.op in REDUCES | {"tensor", "as_tensor", "asarray", "array"} and value.inputs:
+            value = value.inputs[0]
+            continue
+        break
+    if not isinstance(value, Node) or value.op != "getitem" or len(value.inputs) < 2 or at is None:
+        return None
+    base, index = value.inputs[:2]
+    if not isinstance(base, Node) or not isinstance(index, Obj) or index.kind != "builtins.slice":
+        return None
+    ends = [e for e in _sides(index.args[1]) if e.terms == at.terms]
+    return (base, ends[0].constant - 1 - at.constant) if ends else None
+
+
+def _sides(value: Value) -> list[Linear]:
+    """The end of a slice, also where the length of the series bounds it: ``min(len(series), t + 3)``."""
+    given = value.inputs if isinstance(value, Node) and value.op in ("min", "max", "minimum", "maximum") else (value,)
+    return [found for item in given if (found := linear(item)) is not None]
+
+
+def _counter(value: Node) -> Node | None:
+    """The number of the turn in which an element was made."""
+    for _ in range(MAX_CHAIN):
+        if value.op == "getitem" and len(value.inputs) > 1 and isinstance(value.inputs[1], Obj):
+            ends = [n for a in value.inputs[1].args for n in _counters(a)]
+            return ends[0] if ends else None
+        if not value.inputs or not isinstance(value.inputs[0], Node):
+            return None
+        value = value.inputs[0]
+    return None
+
+
+def _counters(value: Value) -> list[Node]:
+    if not isinstance(value, Node):
+        return []
+    if value.op == "counter":
+        return [value] if value.inputs[:1] != (1,) and len(value.inputs) == 1 else []
+    return [n for i in value.inputs for n in _counters(i)] if value.op in ("add", "sub", "min", "max") else []
