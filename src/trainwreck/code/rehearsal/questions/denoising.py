@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -34,6 +35,7 @@ def denoisers(run: Rehearsing) -> list[Denoiser]:
         return kept
     found: list[Denoiser] = []
     outer = [e for e in run.tape if e.name == "forward" and e.result is not None and is_module(e.subject)]
+    outer = [_state_first(e) for e in outer]
     for event, all_terms in losses_of(run):
         for term in all_terms:
             pair = squared_error(term.node)
@@ -54,6 +56,14 @@ def denoisers(run: Rehearsing) -> list[Denoiser]:
                 break
     run.memo["denoisers"] = found
     return found
+
+
+def _state_first(event: Event) -> Event:
+    """The event with noisy data as the first argument, where a network takes the time before them."""
+    if len(event.args) != 2 or not all(isinstance(a, Node) for a in event.args):
+        return event
+    noisy = [any(n.op in NOISE and _mixed(a, n) for n in ancestors(a)) for a in event.args]
+    return replace(event, args=event.args[::-1]) if noisy == [False, True] else event
 
 
 def _mixed(value: Value, noise: Node) -> bool:
@@ -312,7 +322,7 @@ def _use_kind(run: Rehearsing, forward: Event) -> tuple[str, Node] | None:
                 queue.append(user)
             elif user.op == "add" and plain:
                 sides = [i for i in user.inputs if i is not node]
-                if any(isinstance(s, Node) and any(n is g for n in near(s, 20) for g in given) for s in sides):
+                if any(any(n is g for n in ancestors(s, through=_arithmetic) for g in given) for s in sides):
                     return "data", user
     return None
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.denoising import kinds
+from trainwreck.code.rehearsal.questions.reverse import taken_for_other
 from trainwreck.core.evidence import Evidence
 
 _SCRIPT = """
@@ -65,4 +66,4 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), kinds)
+    yield from further(__name__, project, (), kinds, taken_for_other)

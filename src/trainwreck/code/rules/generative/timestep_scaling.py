@@ -13,6 +13,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.denoising import times
 from trainwreck.code.rehearsal.questions.noising import schedule
+from trainwreck.code.rehearsal.questions.reverse import wrong_step
 from trainwreck.core.evidence import Evidence
 
 _SCRIPT = """
@@ -66,4 +67,4 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), times, schedule)
+    yield from further(__name__, project, (), times, schedule, wrong_step)
