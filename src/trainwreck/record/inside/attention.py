@@ -34,6 +34,8 @@ class Attention(Probe):
     def __init__(self, recorder: Any) -> None:
         super().__init__(recorder)
         self._empty = 0
+        self.next_tokens = False
+        """Whether the targets were the next tokens of the inputs."""
 
     def backward(self, moment: Backward) -> None:
         """Look at inputs, attention and targets of this loss."""
@@ -50,6 +52,7 @@ class Attention(Probe):
         causal = False
         if ids is not None:
             causal = self._targets(found, saved, ids, moment)
+            self.next_tokens = self.next_tokens or causal
         for place, matrix in enumerate(weights):
             self._weights(place, matrix, ids, causal, moment)
         if causal:

@@ -54,6 +54,7 @@ def child(folder: str, seconds: int) -> None:
     with contextlib.suppress(Exception):
         os.nice(5)
     calm()
+    sys.dont_write_bytecode = True
     sys.addaudithook(_audit(os.path.abspath(folder)))
 
 

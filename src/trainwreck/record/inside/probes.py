@@ -20,6 +20,7 @@ PROBES = (
     "frames:Frames",
     "objective:Objective",
     "attention:Attention",
+    "samples:Samples",
     "lines:Lines",
     "batches:Batches",
     "sampling:Sampling",
