@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
+from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, core, given, trained, users
 from trainwreck.code.shapes.domain import Shape
@@ -243,6 +244,8 @@ def wrong_axis(run: Rehearsing) -> Iterator[Answer]:
             text = _cosine(node)
         elif node.op in ("mean", "sum", "amax", "max"):
             text = _pooled(run, node)
+        elif node.op == "logsumexp":
+            text = _over_samples(node)
         else:
             continue
         if text:
@@ -262,12 +265,12 @@ def _softmax(run: Rehearsing, node: Node) -> str:
     count = len(shape.dims)
     wide = not shape.open and count >= 2 and not (count == 2 and shape.dims[1] == 1)
     raw = RAW | ({"bmm"} if count == 2 else {"bmm", "matmul", "einsum"})
-    if wide and _over_samples(run, scores, at) and all(n.op in raw for n in core(_unscaled(scores))):
+    if wide and _along_samples(run, scores, at) and all(n.op in raw for n in core(_unscaled(scores))):
         return f"the softmax runs over axis {at}, the samples of the batch"
     return _used_otherwise(run, node, at, count if not shape.open else None)
 
 
-def _over_samples(run: Rehearsing, value: Node, at: int) -> bool:
+def _along_samples(run: Rehearsing, value: Node, at: int) -> bool:
     from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
 
     return sample_axis(run, value) == at or (at == 0 and batch_first(value))
@@ -367,7 +370,7 @@ def _pooled(run: Rehearsing, node: Node) -> str:
     inner, dim = node.inputs[0], along(node)
     shape = inner.shape
     at = _axis(shape, dim)
-    if at is None or shape.open or len(shape.dims) < 2 or not node.grad or not _over_samples(run, inner, at):
+    if at is None or shape.open or len(shape.dims) < 2 or not node.grad or not _along_samples(run, inner, at):
         return ""
     if node.options.get("keepdim") is True:
         return ""
@@ -377,6 +380,17 @@ def _pooled(run: Rehearsing, node: Node) -> str:
         if user.op == "mean" and node.op == "sum" and user.inputs and along(user) is None and len(shape.dims) == 2:
             return "the sum runs over the samples and the mean over the features: it belongs the other way round"
     return ""
+
+
+def _over_samples(node: Node) -> str:
+    """A mixture that is summed over the samples: no table of all against all, whose axes are both the batch."""
+    inner = node.inputs[0]
+    shape = inner.shape
+    if _axis(shape, along(node)) != 0 or shape.open or len(shape.dims) != 2 or not batch_first(inner):
+        return ""
+    products = any(n.op in ("matmul", "mm", "einsum", "cdist", "bmm", "cosine_similarity") for n in near(inner, 60))
+    known = isinstance(shape.dims[1], int) and shape.dims[1] != shape.dims[0]
+    return "the sum runs over the samples of the batch, not over the parts of each" if known and not products else ""
 
 
 def _next(run: Rehearsing, node: Node) -> Iterator[Node]:

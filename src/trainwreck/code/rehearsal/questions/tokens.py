@@ -1,4 +1,4 @@
-"""Token models: which position of the targets meets which position of the inputs, and padding in the loss."""
+"""Token models: which position of the targets meets which position of the inputs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import given, loss_place, losses
-from trainwreck.code.rehearsal.reshaping import MASKS
+from trainwreck.code.rehearsal.questions.roles import given, losses
 
 MOVES = frozenset(
     """view reshape flatten contiguous to long cuda cpu clone detach transpose permute t T ravel int unsqueeze squeeze
@@ -20,6 +19,10 @@ MOVES = frozenset(
 """What leaves each token at its position."""
 RECURRENT = frozenset(["lstm", "gru", "rnn"])
 STACKS = frozenset(["transformerencoder", "transformerencoderlayer", "transformerdecoder", "transformerdecoderlayer"])
+
+
+END = "end"
+"""Symbol of a position that is counted from the end."""
 
 
 class Trail(NamedTuple):
@@ -105,7 +108,7 @@ def _start(part: Value) -> tuple[int, list[object]] | None:
         if begin is None:
             return 0, []
         if isinstance(begin, int):
-            return (begin, []) if begin >= 0 else None
+            return (begin, []) if begin >= 0 else (begin, [END])
         return _sum(begin) if isinstance(begin, Node) else None
     if isinstance(part, Node):
         return 0, [("row", _key(part))]
@@ -144,21 +147,25 @@ class Shift(NamedTuple):
     logits: Node
     """The output of the network, before it was sliced for the loss."""
     sliced: Node | None
+    moved: bool
+    """True where that slice leaves positions out at the front, or counts from the end."""
 
 
 def shifts(run: Rehearsing) -> list[Shift]:
     if "shifts" not in run.memo:
-        run.memo["shifts"] = [s for loss in losses(run, "cross_entropy", "nll_loss") if (s := _shift(loss)) is not None]
+        scored = losses(run, "cross_entropy", "nll_loss", "gather", "take_along_dim")
+        run.memo["shifts"] = [s for loss in scored if (s := _shift(loss)) is not None]
     found: list[Shift] = run.memo["shifts"]
     return found
 
 
 def _shift(loss: Node) -> Shift | None:
-    target = trail(given(loss, "target", 1))
-    head = _head(given(loss, "input", 0))
+    scores, target_of = _scored(loss)
+    target = trail(target_of)
+    head = _head(scores)
     if target is None or head is None:
         return None
-    logits, moved, sliced = head
+    logits, moved, ends, sliced = head
     fed: list[tuple[Node, Trail]] = []
     for node in ancestors(logits):
         if node.op == "getitem" and node.grad and _cuts_front(node):
@@ -170,15 +177,57 @@ def _shift(loss: Node) -> Shift | None:
             return None
         if found.root.op not in ("arange", "argument"):
             fed.append((node, found))
-    ours = [(n, t) for n, t in fed if t.root is target.root and t.symbols == target.symbols]
+    symbols = Counter(dict(target.symbols))
+    start = target.start
+    if not any(t.root is target.root for _, t in fed):
+        tail = next((n for node, _ in fed if (n := _tail(node.inputs[0], target)) is not None), None)
+        if tail is None or symbols:
+            return None
+        fed = [(node, target._replace(start=0)) for node, _ in fed if _tail(node.inputs[0], target) is not None]
+        symbols, start = Counter([END]), -tail
+    symbols.subtract([END] * ends)
+    left = {key: count for key, count in symbols.items() if count}
+    ours = [(n, t) for n, t in fed if t.root is target.root and dict(t.symbols) == left]
     if not ours or len({t.start for _, t in ours}) > 1 or len(ours) < len([n for n, t in fed if t.root is target.root]):
         return None
-    return Shift(loss, target.start - ours[0][1].start - moved, ours[0][0], target, logits, sliced)
+    return Shift(loss, start - ours[0][1].start - moved, ours[0][0], target, logits, sliced, bool(moved or ends))
 
 
-def _head(value: Value) -> tuple[Node, int, Node | None] | None:
-    """The output of the network behind the slices of the loss, how many positions they leave out, and the first."""
-    at, moved, cut = value, 0, None
+def _scored(loss: Node) -> tuple[Value, Value]:
+    """The scores and the tokens that a loss is about; of a ``gather`` those of log-probabilities."""
+    if loss.op not in ("gather", "take_along_dim"):
+        return given(loss, "input", 0), given(loss, "target", 1)
+    of = loss.inputs[0] if loss.inputs else None
+    soft = any(n.op == "log_softmax" for n in _behind_moves(of))
+    rest = [i for i in (*loss.inputs[1:], *loss.options.values()) if isinstance(i, Node)]
+    return (of, rest[0]) if soft and rest else (None, None)
+
+
+def _behind_moves(value: Value) -> Iterator[Node]:
+    for _ in range(12):
+        if not isinstance(value, Node):
+            return
+        yield value
+        if value.op not in MOVES | {"getitem"} or not value.inputs:
+            return
+        value = value.inputs[0]
+
+
+def _tail(ids: Value, target: Trail) -> int | None:
+    """How many of the last tokens of ``ids`` are the targets, where they were put behind others."""
+    if not isinstance(ids, Node) or ids.op not in ("cat", "concat", "concatenate") or not ids.inputs:
+        return None
+    held = ids.inputs[0]
+    items = list(held) if isinstance(held, tuple) else held.items if isinstance(held, Items) else []
+    last = trail(items[-1]) if len(items) > 1 else None
+    length = items[-1].shape.dim(-1) if items and isinstance(items[-1], Node) else None
+    return length if last is not None and last.root is target.root and last.start == target.start == 0 else None
+
+
+def _head(value: Value) -> tuple[Node, int, int, Node | None] | None:
+    """The output of the network behind the slices of the loss, how many positions they leave out, how often they
+    count from the end, and the first."""
+    at, moved, ends, cut = value, 0, 0, None
     for _ in range(30):
         if not isinstance(at, Node):
             return None
@@ -191,15 +240,16 @@ def _head(value: Value) -> tuple[Node, int, Node | None] | None:
             index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
             for part in index:
                 begin = _start(part)
-                if begin is None or begin[1]:
+                if begin is None or any(symbol is not END for symbol in begin[1]):
                     return None
                 moved += begin[0]
+                ends += len(begin[1])
             cut = cut or at
             at = at.inputs[0]
         elif at.op in MOVES or at.op in ("log_softmax", "log", "softmax", "clamp"):
             at = at.inputs[0]
         else:
-            return at, moved, cut
+            return at, moved, ends, cut
     return None
 
 
@@ -269,7 +319,8 @@ def _tensors(node: Node) -> int:
 def not_shifted(run: Rehearsing) -> Iterator[Answer]:
     for shift in shifts(run):
         if shift.ahead == 0 and _sees_only_the_past(shift) is True and shift.loss.place is not None:
-            place = shift.target.cut.place if shift.target.cut is not None else None
+            cut = shift.sliced if shift.moved and shift.sliced is not None else shift.target.cut
+            place = cut.place if cut is not None else None
             text = "the target at each position is the very token that the network is given there"
             yield Answer(place or shift.loss.place, text, _proof(shift))
 
@@ -299,62 +350,3 @@ def _over(node: Node, fed: Node) -> bool:
 
 def _proof(shift: Shift) -> tuple[Place, ...]:
     return tuple(n.place for n in (shift.fed, shift.loss) if n.place is not None)
-
-
-# ---------------------------------------------------------------------- padding
-def padding_counts(run: Rehearsing) -> Iterator[Answer]:
-    """Targets that were padded meet a loss over positions that leaves none out."""
-    for loss in losses(run, "cross_entropy", "nll_loss"):
-        if loss.options.get("reduction", "mean") not in ("mean", "sum") or loss.options.get("weight") is not None:
-            continue
-        target = given(loss, "target", 1)
-        padded = _padded(target)
-        if padded is None or _left_out(given(loss, "input", 0)):
-            continue
-        value = padded.options.get("padding_value", 0)
-        ignored = loss.options.get("ignore_index", -100)
-        if not isinstance(value, int | float) or not isinstance(ignored, int) or value == ignored:
-            continue
-        text = f"positions that were filled with {value} count in the loss"
-        own = not _shared(loss, padded)
-        place = padded.place if own and "padding_value" not in padded.options else loss_place(loss)
-        if place is not None:
-            yield Answer(place, text, tuple(p for p in (padded.place, loss.place) if p is not None))
-
-
-def _padded(value: Value) -> Node | None:
-    """The padding that targets come from; None where some were taken out or overwritten on the way."""
-    at = value
-    for _ in range(60):
-        if isinstance(at, Node) and at.op == "either":
-            known = [c for c in candidates(at) if c is not None]
-            at = known[0] if len(known) == 1 else None
-        if not isinstance(at, Node):
-            return None
-        if at.op == "pad_sequence":
-            return at
-        if at.op == "getitem" and len(at.inputs) > 1:
-            index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
-            if any(isinstance(i, Node) for i in index):
-                return None
-        elif at.op not in MOVES:
-            return None
-        at = at.inputs[0] if at.inputs else None
-    return None
-
-
-def _left_out(logits: Value) -> bool:
-    """True where positions are selected, or sequences are packed, before the loss."""
-    for node in ancestors(logits):
-        if node.op in ("pack_padded_sequence", "masked_select", "pack_sequence"):
-            return True
-        if node.op == "getitem" and node.grad and len(node.inputs) > 1:
-            index = node.inputs[1] if isinstance(node.inputs[1], tuple) else (node.inputs[1],)
-            if any(isinstance(i, Node) and (i.op in MASKS or i.shape.dims or i.shape.open) for i in index):
-                return True
-    return False
-
-
-def _shared(loss: Node, padded: Node) -> bool:
-    """True where the inputs of the network come from the same padding."""
-    return any(n is padded for n in ancestors(given(loss, "input", 0)))

@@ -18,7 +18,7 @@ from trainwreck.code.flow import Step, back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.tokens import padding_counts
+from trainwreck.code.rehearsal.questions.padded import padding_counts, padding_seen
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses
@@ -102,7 +102,10 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(answers(__name__, project, padding_counts))
     yield from found
     if not found:
-        yield from _written(project)
+        found = list(_written(project))
+        yield from found
+    if not found:
+        yield from answers(__name__, project, padding_seen)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -1,0 +1,150 @@
+"""Padding: where positions that hold no token count, in the loss, in an attention or in an average over the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.axes import along
+from trainwreck.code.rehearsal.questions.masks import PADDING_WORDS, padding
+from trainwreck.code.rehearsal.questions.roles import given, loss_place, losses, trained
+from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
+from trainwreck.code.rehearsal.questions.tokens import MOVES, attention, trail
+from trainwreck.code.rehearsal.reshaping import MASKS
+
+POOLS = frozenset(["mean", "max", "amax"])
+HIDES = frozenset(["mul", "masked_fill", "where", "setitem", "div", "sub", "pack_padded_sequence"])
+"""What may have taken the padding out before an average."""
+
+
+def padding_counts(run: Rehearsing) -> Iterator[Answer]:
+    """Targets that were padded meet a loss over positions that leaves none out."""
+    for loss in losses(run, "cross_entropy", "nll_loss"):
+        if loss.options.get("reduction", "mean") not in ("mean", "sum") or loss.options.get("weight") is not None:
+            continue
+        target = given(loss, "target", 1)
+        padded = _padded(target)
+        if padded is None or _left_out(given(loss, "input", 0)):
+            continue
+        value = padded.options.get("padding_value", 0)
+        ignored = loss.options.get("ignore_index", -100)
+        if not isinstance(value, int | float) or not isinstance(ignored, int) or value == ignored:
+            continue
+        text = f"positions that were filled with {value} count in the loss"
+        own = not _shared(loss, padded)
+        place = padded.place if own and "padding_value" not in padded.options else loss_place(loss)
+        if place is not None:
+            yield Answer(place, text, tuple(p for p in (padded.place, loss.place) if p is not None))
+
+
+def _padded(value: Value) -> Node | None:
+    """The padding that targets come from; None where some were taken out or overwritten on the way."""
+    at = value
+    for _ in range(60):
+        if isinstance(at, Node) and at.op == "either":
+            known = [c for c in candidates(at) if c is not None]
+            at = known[0] if len(known) == 1 else None
+        if not isinstance(at, Node):
+            return None
+        if at.op == "pad_sequence":
+            return at
+        if at.op == "getitem" and len(at.inputs) > 1:
+            index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
+            if any(isinstance(i, Node) for i in index):
+                return None
+        elif at.op not in MOVES:
+            return None
+        at = at.inputs[0] if at.inputs else None
+    return None
+
+
+def _left_out(logits: Value) -> bool:
+    """True where positions are selected, or sequences are packed, before the loss."""
+    for node in ancestors(logits):
+        if node.op in ("pack_padded_sequence", "masked_select", "pack_sequence"):
+            return True
+        if node.op == "getitem" and node.grad and len(node.inputs) > 1:
+            index = node.inputs[1] if isinstance(node.inputs[1], tuple) else (node.inputs[1],)
+            if any(isinstance(i, Node) and (i.op in MASKS or i.shape.dims or i.shape.open) for i in index):
+                return True
+    return False
+
+
+def _shared(loss: Node, padded: Node) -> bool:
+    """True where the inputs of the network come from the same padding."""
+    return any(n is padded for n in ancestors(given(loss, "input", 0)))
+
+
+# ---------------------------------------------------------------------- in the network
+def padding_seen(run: Rehearsing) -> Iterator[Answer]:
+    """A mask of the padding is known, and an attention or an average over the time goes without it."""
+    masks = _masks(run)
+    if not masks:
+        return
+    told: set[int] = set()
+    for node in trained(run):
+        if node.place is None or id(node.place[0]) in told:
+            continue
+        seen = _attends(node) or _averages(run, node)
+        roots = _fed(node) if seen else set()
+        mask = next((m for m, root in masks if root in roots), None)
+        if not seen or mask is None or (_attends(node) and _given(node, mask)):
+            continue
+        told.add(id(node.place[0]))
+        text = f"the padding is known, and {seen} goes over it as if it held tokens"
+        yield Answer(node.place, text, (mask.place,) if mask.place is not None else ())
+
+
+def _masks(run: Rehearsing) -> list[tuple[Node, int]]:
+    """Masks of padding that were computed, each with the tokens (by ``id``) that it was made from."""
+    if "padding-masks" not in run.memo:
+        found: list[tuple[Node, int]] = []
+        for node in run.nodes:
+            if node.op in ("eq", "ne", "lt", "ge", "gt", "le") and not node.grad and padding(node) is not None:
+                root = trail(node.inputs[0])
+                if root is not None and node.op in ("eq", "ne"):
+                    found.append((node, id(root.root)))
+        run.memo["padding-masks"] = found
+    kept: list[tuple[Node, int]] = run.memo["padding-masks"]
+    return kept
+
+
+def _fed(node: Node) -> set[int]:
+    """The tokens (by ``id``) whose embeddings stand behind a value, one for each position of it."""
+    roots: set[int] = set()
+    for inner in ancestors(node, through=lambda n: n is node or n.grad):
+        if inner.op == "embedding" and inner.inputs:
+            found = trail(inner.inputs[0])
+            if found is not None:
+                roots.add(id(found.root))
+    return roots
+
+
+def _attends(node: Node) -> str:
+    """Words for an attention that is given no mask at all."""
+    if attention(node) is not False or any(w in node.options for w in (*PADDING_WORDS, "mask", "attn_mask")):
+        return ""
+    return "this attention"
+
+
+def _given(node: Node, mask: Node) -> bool:
+    """True where the mask is among what the attention itself is given."""
+    values = [*node.inputs, *node.options.values()]
+    return any(n is mask for v in values if isinstance(v, Node) and not v.grad for n in ancestors(v))
+
+
+def _averages(run: Rehearsing, node: Node) -> str:
+    """Words for a mean or maximum over the positions of tokens, none of which was taken out before."""
+    inner = node.inputs[0] if node.op in POOLS and node.inputs else None
+    if not isinstance(inner, Node) or not inner.grad or inner.shape.open or len(inner.shape.dims) != 3:
+        return ""
+    dim = along(node)
+    samples = sample_axis(run, inner)
+    if not isinstance(dim, int) or samples not in (0, 1) or dim % 3 != 1 - samples:
+        return ""
+    if any(n.op in HIDES for n in near(inner, 3)):
+        return ""
+    return "this average" if node.op == "mean" else "this maximum"
