@@ -17,6 +17,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.standards import ranked_labels
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.spine import ends
@@ -56,6 +58,10 @@ CLASSIFIER = pattern(r"Classifier|LogisticRegression|SVC|GaussianNB|LinearDiscri
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _of_library(project), ranked_labels)
+
+
+def _of_library(project: Project) -> Iterator[Evidence]:
     for call in project.calls("roc_auc_score", "average_precision_score", "roc_curve", "precision_recall_curve"):
         value = call.argument("y_score", 1)
         if value is None or not project.called(call).startswith("sklearn"):

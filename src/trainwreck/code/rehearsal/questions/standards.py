@@ -1,0 +1,117 @@
+"""Data standardised by hand, and rankings: is what is subtracted a mean, and what is ranked a score?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import key_of
+
+SPREADS = frozenset(["std", "var", "nanstd", "nanvar"])
+CENTRES = frozenset(["mean", "nanmean", "sum", "nansum"])
+KEEPS = frozenset(
+    "T mT t add clip clamp clamp_min maximum item float astype reshape view getitem unsqueeze either to".split()
+)
+RANKS = frozenset(["argsort", "sort", "rankdata", "searchsorted", "argpartition"])
+HARD = frozenset(["gt", "ge", "lt", "le", "eq", "round", "compare"])
+SAME = frozenset("float long int astype numpy cpu detach to squeeze view reshape double item flatten tensor".split())
+
+
+def not_standard(run: Rehearsing) -> Iterator[Answer]:
+    """A sum subtracted where a mean is meant, or a division by the variance."""
+    told: set[int] = set()
+    for centre, spread, rooted in _standardised(run):
+        if centre.op in ("sum", "nansum"):
+            wrong, text = centre, "the sum is subtracted here, not the mean: the inputs are far off zero"
+        elif spread.op in ("var", "nanvar") and not rooted:
+            wrong, text = spread, "the inputs are divided by their variance, not by its root"
+        else:
+            continue
+        if wrong.place is not None and id(wrong.place[0]) not in told:
+            told.add(id(wrong.place[0]))
+            yield Answer(wrong.place, text, (spread.place,) if spread.place is not None and wrong is centre else ())
+
+
+def axes_apart(run: Rehearsing) -> Iterator[Answer]:
+    """A mean and a spread of the same data along different axes."""
+    told: set[int] = set()
+    for centre, spread, _ in _standardised(run):
+        one, other = _axis(centre), _axis(spread)
+        if one == other or centre.op not in ("mean", "nanmean") or not _different(centre, one, other):
+            continue
+        wrong, right = (centre, spread) if one not in (0, (0,)) else (spread, centre)
+        if wrong.place is not None and id(wrong.place[0]) not in told:
+            told.add(id(wrong.place[0]))
+            text = f"mean and spread of the same data are taken along different axes ({one} and {other})"
+            yield Answer(wrong.place, text, (right.place,) if right.place is not None else ())
+
+
+def _standardised(run: Rehearsing) -> Iterator[tuple[Node, Node, bool]]:
+    """(what is subtracted, what is divided by, whether a root was taken of it) of ``(x - mean) / std``."""
+    for node in run.nodes:
+        if node.op != "div" or len(node.inputs) < 2 or node.grad or not isinstance(node.inputs[0], Node):
+            continue
+        upper = node.inputs[0]
+        if upper.op != "sub" or len(upper.inputs) < 2:
+            continue
+        centre, _ = _statistic(upper.inputs[1], CENTRES)
+        spread, rooted = _statistic(node.inputs[1], SPREADS)
+        if centre is None or spread is None or not centre.inputs or not spread.inputs:
+            continue
+        if centre.inputs[0] is spread.inputs[0] or key_of(centre.inputs[0]) == key_of(spread.inputs[0]):
+            yield centre, spread, rooted
+
+
+def _statistic(value: Value, wanted: frozenset[str]) -> tuple[Node | None, bool]:
+    rooted = False
+    for _ in range(8):
+        if not isinstance(value, Node):
+            break
+        if value.op in wanted and value.full != "builtins.sum":
+            return value, rooted
+        if value.op in ("sqrt", "pow", "rsqrt"):
+            rooted = True
+        elif value.op not in KEEPS:
+            break
+        value = value.inputs[0] if value.inputs else None
+    return None, rooted
+
+
+def _axis(node: Node) -> Value:
+    return node.options.get("dim", node.options.get("axis", node.inputs[1] if len(node.inputs) > 1 else None))
+
+
+def _different(node: Node, one: Value, other: Value) -> bool:
+    """True for axes that are known not to be the same."""
+    known = all(
+        v is None or isinstance(v, int) or (isinstance(v, tuple) and all(isinstance(i, int) for i in v))
+        for v in (one, other)
+    )
+    base = node.inputs[0]
+    axes = len(base.shape.dims) if isinstance(base, Node) and not base.shape.open else None
+    if not known or None in (one, other):
+        return False
+    sides = [v if isinstance(v, tuple) else (v,) for v in (one, other)]
+    if any(i < 0 for side in sides for i in side):
+        return axes is not None and {i % axes for i in sides[0]} != {i % axes for i in sides[1]}
+    return set(sides[0]) != set(sides[1])
+
+
+def ranked_labels(run: Rehearsing) -> Iterator[Answer]:
+    """Hard decisions of a network that are put in order: of so many equal values no ranking follows."""
+    told: set[int] = set()
+    for node in run.nodes:
+        if node.op not in RANKS or node.grad or not node.inputs:
+            continue
+        value: Value = node.inputs[0]
+        while isinstance(value, Node) and value.op in SAME and value.inputs:
+            value = value.inputs[0]
+        if not isinstance(value, Node) or value.op not in HARD or value.place is None or id(value.place[0]) in told:
+            continue
+        if any(n.op == "param" for n in ancestors(value)):
+            told.add(id(value.place[0]))
+            text = "hard decisions are ranked: the scores before the threshold are meant"
+            yield Answer(value.place, text, (node.place,) if node.place is not None else ())
