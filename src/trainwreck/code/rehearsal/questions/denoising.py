@@ -215,6 +215,8 @@ def kinds(run: Rehearsing) -> Iterator[Answer]:
             if forward.name != "forward" or forward.subject is not found.module or forward.state.get("grad"):
                 continue
             used = _use_kind(run, forward)
+            if used and {used[0], learned} == {"data", "velocity"}:
+                continue  # a * v + s * x is the noise that a velocity tells of, and the mean that clean data give
             if used and used[0] != learned and forward.place is not None:
                 words = {"noise": "the noise", "data": "the clean data", "velocity": "a velocity"}
                 text = f"the network learns {words[learned]}, and is taken for {words[used[0]]} here"

@@ -199,7 +199,7 @@ def _joined(node: Node, first: Value, memo: Memo, depth: int) -> Axes | None:
         open_ = isinstance(first, Items) and first.more
         return (*known[:at], symbol(node, at) if open_ else (len(items),) if len(items) > 1 else (), *known[at:])
     at = along % max(len(known), 1)
-    return (*known[:at], (("axis", id(node), at),), *known[at + 1 :])
+    return (*known[:at], symbol(node, at) if not node.shape.open else (("axis", id(node), at),), *known[at + 1 :])
 
 
 def _permuted(op: str, base: Axes, rest: tuple[Value, ...]) -> Axes | None:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, last_name, written
-from trainwreck.code.facts import trains
+from trainwreck.code.facts import names, optimizers, trains
 from trainwreck.code.order import loops
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
@@ -283,6 +283,7 @@ def _loops(project: Project) -> Iterator[Evidence]:
                     and subject is not None
                     and written(subject) in (name, f"{name}.data")
                     and not _of_one_kind(project, loop, scope)
+                    and not _beside_the_trained(project, loop, scope)
                     and not re.search(
                         r"grad|ema|shadow|teacher|target|accum|mask|avg|head|zero_module|zero_init",
                         written(loop.iter) + scope.name,
@@ -294,6 +295,15 @@ def _loops(project: Project) -> Iterator[Evidence]:
                         (statement, scope),
                         "every weight gets the same value: the units of a layer never differ",
                     )
+
+
+def _beside_the_trained(project: Project, loop: ast.For, scope: Scope) -> bool:
+    """True for a network that is made here while the optimizers of this function hold others: a base line."""
+    owner = re.match(r"(\w+)\.", written(loop.iter))
+    if owner is None or owner[1] in scope.params or not project.lookup(owner[1], scope):
+        return False
+    here = [c for c in optimizers(project) if c.scope is scope]
+    return bool(here) and not any(owner[1] in names(a) for c in here for a in c.node.args)
 
 
 def _of_one_kind(project: Project, loop: ast.For, scope: Scope) -> bool:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
-from trainwreck.code.facts import bound_to, made, source, text_of, trains
+from trainwreck.code.facts import bound_to, later, made, source, text_of, trains
 from trainwreck.code.order import training_steps, under_no_grad
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
@@ -176,8 +176,21 @@ def _code_of(project: Project, node: ast.expr, scope: Scope) -> str:
     return "".join(texts) if texts else source(project)
 
 
+def _handed_out_ready(project: Project) -> bool:
+    """True if a function gives back a network that it has put into evaluation mode: ``return net.eval()``."""
+    for call in project.calls("eval"):
+        name = written(call.receiver)
+        for value in call.scope.returns:
+            ready = value is not None and any(n is call.node for n in ast.walk(value))
+            if ready or (value is not None and written(value) == name and later(value, call.node)):
+                return True
+    return False
+
+
 def _evaluated_elsewhere(project: Project) -> bool:
-    """True if a teacher is handed to a function that leaves it in evaluation mode."""
+    """True if a teacher is handed to a function that leaves it in evaluation mode, or may come from one that did."""
+    if _handed_out_ready(project):
+        return True
     for walked in project.walked.values():
         for node, scope in walked.calls:
             for place, argument in enumerate(node.args):
