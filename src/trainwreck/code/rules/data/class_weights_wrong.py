@@ -50,8 +50,8 @@ import torch
 def main(y):
     n_pos = y.sum()
     n_neg = len(y) - n_pos
-    ratio = torch.tensor([n_pos / n_neg])
-    return torch.nn.BCEWithLogitsLoss(pos_weight=ratio)  # expect
+    ratio = torch.tensor([n_pos / n_neg])  # expect
+    return torch.nn.BCEWithLogitsLoss(pos_weight=ratio)
 """,
     """
 import torch
@@ -193,9 +193,8 @@ def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls(*BINARY):
         value = call.argument("pos_weight")
         if value is not None and is_torch(project, call) and _kind(project, value, call.scope) == "pos/neg":
-            yield sighting(
-                __name__, call, "pos_weight is positives over negatives here; it means negatives over positives"
-            )
+            text = "pos_weight is positives over negatives here; it means negatives over positives"
+            yield sighting(__name__, _worked_out(project, value, call.scope) or call, text, proof=[call])
     for call in project.calls("WeightedRandomSampler"):
         value = call.argument("weights", 0)
         if value is None or not is_torch(project, call):
@@ -208,6 +207,12 @@ def _written(project: Project) -> Iterator[Evidence]:
         elif weighted and weighted[0].scope is call.scope and _indexed(project, value, call.scope):
             text = "the loss weighs the classes, and the sampler balances them as well"
             yield sighting(__name__, weighted[0], text, proof=[call])
+
+
+def _worked_out(project: Project, value: ast.expr, scope: Scope) -> tuple[ast.AST, Scope] | None:
+    """Where the weight that a name stands for is worked out."""
+    found = [b for b in project.lookup(value.id, scope) if b.kind == "assign"] if isinstance(value, ast.Name) else []
+    return (found[0].node, found[0].scope) if len(found) == 1 else None
 
 
 def _indexed(project: Project, node: ast.expr, scope: Scope, depth: int = 0, wanted: int = -1) -> bool:
