@@ -82,7 +82,9 @@ def _found(node: Node) -> Value:
     if op in LOSSES:
         return _loss(node)
     if node.full.startswith("builtins."):
-        return SCALAR if op in ("float", "int", "len", "bool") else ANY
+        if op in ("min", "max") and len(node.inputs) > 1:
+            return _broadcast(node.inputs)
+        return SCALAR if op in ("float", "int", "len", "bool") else _of(first) if op in ("abs", "round") else ANY
     if op == "getitem":
         if isinstance(first, Node) and first.shapes and isinstance(at := (*node.inputs, None)[1], int):
             return first.shapes[at] if -len(first.shapes) <= at < len(first.shapes) else ANY

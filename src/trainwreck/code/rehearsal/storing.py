@@ -210,7 +210,9 @@ class Storing(State):
                     one.more = True
                     one.entries[f"?{len(one.entries)}" if len(one.entries) < EXACT_ITEMS else "?"] = value
             elif isinstance(one, Items):
-                if isinstance(index, int) and -len(one.items) <= index < len(one.items):
+                if isinstance(index, Obj) and index.kind == "builtins.slice":
+                    self._store_slice(one, index, value, place, frame)
+                elif isinstance(index, int) and -len(one.items) <= index < len(one.items):
                     one.items[index] = value
                 else:
                     self.event("placed", one, (index, value), None, place)
@@ -229,6 +231,15 @@ class Storing(State):
                     one.writes.append(self.event("setitem", one, (index, value), None, place))
                 else:
                     self.rebind(target.value, written, frame)
+
+    def _store_slice(self, items: Items, cut: Obj, value: Value, place: Place, frame: Frame) -> None:
+        """``out[:0] = [x]`` puts in front; any other slice is taken to be replaced by what comes behind."""
+        found, more = self.elements(value, place, frame)
+        front = cut.args[0] in (None, 0) and cut.args[1] == 0
+        self.event("insert" if front else "placed", items, (0 if front else cut, tuple(found)), None, place)
+        old = [] if cut.args[:2] == (None, None) and not self.maybe else items.items
+        items.items = ([*found, *old] if front else [*old, *found])[: max(room(found), EXACT_ITEMS)]
+        items.more = items.more or more or bool(self.maybe) or any(t.generic for t in self.turns)
 
     def rebind(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """After a change in place: the name or attribute holds the changed value from here on."""

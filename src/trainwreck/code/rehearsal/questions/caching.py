@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Value
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
@@ -55,6 +56,8 @@ def _deep(value: Value) -> Iterator[Node]:
 
 def _inside(event: Event, node: Node) -> bool:
     """True where the value is computed in the course of the call."""
+    if node.turns[: len(event.turns)] != event.turns:
+        return False  # the same call, in an earlier turn
     return len(node.stack) > len(event.stack) and node.stack[: len(event.stack)] == event.stack
 
 
@@ -74,6 +77,50 @@ def positions(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(node.place, "with a cache the positions of new tokens start at zero again",
                          (join.place,) if join.place is not None else ())  # fmt: skip
             return
+
+
+def table_from_the_start(run: Rehearsing) -> Iterator[Answer]:
+    """Rows of a table of positions that are read from the first on although a cache is given."""
+    for event, join in _cached(run):
+        if not event.turns:
+            continue
+        for node in run.nodes:
+            if node.op != "getitem" or node.serial < event.serial or node.serial > join.serial or node.place is None:
+                continue
+            table = node.inputs[0]
+            index = node.inputs[1][0] if isinstance(node.inputs[1], tuple) and node.inputs[1] else node.inputs[1]
+            if not isinstance(table, Node) or table.op not in ("buffer", "param") or not _inside(event, node):
+                continue
+            if not isinstance(index, Obj) or index.kind != "builtins.slice" or index.args[1] is None:
+                continue
+            if index.args[0] not in (None, 0) or not _used_with(run, node, event, join):
+                continue
+            place = event.place if _from_argument(node) and event.place is not None else node.place
+            yield Answer(place, "with a cache the positions of new tokens start at zero again",
+                         tuple(p for p in (node.place, join.place) if p is not None))  # fmt: skip
+            return
+
+
+def _used_with(run: Rehearsing, node: Node, event: Event, join: Node) -> bool:
+    """True for rows that meet what is attended over: added to it, or multiplied with it."""
+    from trainwreck.code.rehearsal.questions.roles import users
+
+    after = users(run).get(id(node), ())
+    return any(u.op in ("add", "mul") and event.serial < u.serial < join.serial for u in after)
+
+
+def _from_argument(node: Node) -> bool:
+    """True where a parameter of the function says where the rows begin."""
+    place = node.place
+    if place is None or not isinstance(place[0], ast.Subscript) or not isinstance(place[1].node, FUNCTIONS):
+        return False
+    cut = place[0].slice.elts[0] if isinstance(place[0].slice, ast.Tuple) and place[0].slice.elts else place[0].slice
+    lower = cut.lower if isinstance(cut, ast.Slice) else None
+    names = {a.arg for a in (*place[1].node.args.args, *place[1].node.args.kwonlyargs)}
+    return isinstance(lower, ast.Name) and lower.id in names
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _positional(run: Rehearsing, node: Node) -> bool:

@@ -19,12 +19,13 @@ KEEPS = RAW | RECURRENT | ATTENTION | frozenset(
     """embedding layer_norm batch_norm group_norm rms_norm rmsnorm dropout relu gelu tanh sigmoid silu softplus elu
     leaky_relu softmax log_softmax exp log clamp neg abs sqrt float to double long int detach clone contiguous scale
     masked_fill setitem eq ne lt gt le ge invert logical_not cumsum flip roll normalize sin cos pow square data cuda cpu
-    grucell lstmcell rnncell type requires_grad_ nan_to_num avgpool1d maxpool1d avg_pool1d max_pool1d""".split()
+    grucell lstmcell rnncell type requires_grad_ nan_to_num from_numpy tensor as_tensor numpy avgpool1d maxpool1d avg_pool1d max_pool1d""".split()
 )  # fmt: skip
 """What leaves the samples on their axis."""
 BROADCAST = frozenset(["add", "sub", "mul", "div", "where", "maximum", "minimum", "and", "or"])
 REDUCES = frozenset("mean sum max min amax amin argmax argmin std var logsumexp prod norm any all median".split())
 MADE = frozenset(["full", "zeros", "ones", "empty"])
+DRAWN = frozenset(["randperm", "randint", "permutation", "choice", "element", "integers"])
 DEPTH = 90
 
 Known = dict[int, int | None]
@@ -178,7 +179,7 @@ def _indexed(node: Node, first: Node, base: int | None) -> int | None:
     if base is None:
         rows = items[0]
         picked = isinstance(rows, Node) and len(rows.shape.dims) == 1 and not rows.shape.open
-        drawn = picked and any(n.op in ("randperm", "randint", "permutation", "choice", "element") for n in _near(rows))
+        drawn = picked and any(n.op in DRAWN for n in _near(rows))
         return 0 if drawn and len(items) == 1 else None
     if Ellipsis in items or any(isinstance(i, tuple | Items | str) for i in items):
         return None
@@ -363,4 +364,29 @@ def one_sample_taken(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(node.place, "this takes one sample of the batch, not one step of each sequence")
 
 
-__all__ = ["one_sample_taken", "other_order", "sample_axis"]
+def picked_over_samples(run: Rehearsing) -> Iterator[Answer]:
+    """The best class is looked for among the samples, and then looked up among the classes."""
+    table = users(run)
+    for node in run.nodes:
+        first = node.inputs[0] if node.inputs else None
+        if node.op not in ("argmax", "argmin", "max", "min") or node.place is None or not isinstance(first, Node):
+            continue
+        if first.shape.open or len(first.shape.dims) != 2 or not any(n.op in RAW for n in _near(first)):
+            continue
+        dim = along(node)
+        if not isinstance(dim, int) or sample_axis(run, first) != dim % 2:
+            continue
+        at = [node]
+        for _ in range(3):
+            at = [u for n in at for u in table.get(id(n), ()) if u.op in (*FOLLOWS, "gather", "take_along_dim")]
+            looked = next((u for u in at if u.op not in FOLLOWS), None)
+            other = looked.options.get("dim", (*looked.inputs[1:2], None)[0]) if looked is not None else None
+            if looked is not None and isinstance(other, int) and other % 2 != dim % 2 and looked.place is not None:
+                yield Answer(node.place, "the best one is looked for among the samples of the batch", (looked.place,))
+                return
+
+
+FOLLOWS = frozenset(["unsqueeze", "part", "long", "view", "reshape", "getitem"])
+
+
+__all__ = ["one_sample_taken", "other_order", "picked_over_samples", "sample_axis"]

@@ -17,6 +17,8 @@ from trainwreck.code.rehearsal.questions.terms import number_of
 
 ARITHMETIC = STRUCTURE | {"add", "sub", "mul", "div", "neg", "clamp", "either", "nan_to_num", "part", "exp", "batch"}
 ARRAYS = JOINS | {"tensor", "array", "asarray", "as_tensor", "floattensor"}
+EPISODES = frozenset(["cat", "concat", "concatenate"])
+"""What puts the returns of several episodes behind each other."""
 FLIPS = frozenset(["flip", "flipud"])
 FACTORS = 6
 MAX_WAYS = 400
@@ -59,7 +61,7 @@ def _ways(value: Value) -> Iterator[Way]:
         way = queue[number]
         yield way
         node = way.node
-        if node.op not in ARITHMETIC and not _turns(node):
+        if node.op not in ARITHMETIC and node.op not in EPISODES and not _turns(node):
             continue
         data = node.inputs if node.op not in STRUCTURE else node.inputs[:1]
         for inner in parts(data):

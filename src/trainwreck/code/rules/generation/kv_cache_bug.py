@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.caching import fed_again, masks, positions
+from trainwreck.code.rehearsal.questions.caching import fed_again, masks, positions, table_from_the_start
 from trainwreck.core.evidence import Evidence
 
 _MODEL = """
@@ -64,8 +64,20 @@ BAD = (
     _MODEL.replace("is_causal=causal)", "is_causal=True)  # expect"),
     _MODEL.replace("net(new, past)", "net(ids, past)  # expect"),
 )
-GOOD = (_MODEL, _MODEL.replace("        logits, past = net(new, past)", "        logits, past = net(ids)"))
+_TABLE = (
+    _MODEL.replace("        p = torch.arange(start, start + ids.size(1))\n", "")
+    .replace("self.pos(p)", "self.place[start:start + ids.size(1)]")
+    .replace("def forward(self, ids, past=None):\n        start = 0 if past is None else past[0].size(1)",
+             "def forward(self, ids, past=None, start=0):")
+    .replace("nn.Embedding(64, d)", "nn.Embedding(64, d)\n        self.place = nn.Parameter(torch.zeros(64, d))")
+)  # fmt: skip
+BAD += (_TABLE.replace("net(new, past)", "net(new, past)  # expect"),)
+GOOD = (
+    _MODEL,
+    _TABLE.replace("net(new, past)", "net(new, past, start=ids.size(1) - 1)"),
+    _MODEL.replace("        logits, past = net(new, past)", "        logits, past = net(ids)"),
+)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), positions, masks, fed_again)
+    yield from further(__name__, project, (), positions, table_from_the_start, masks, fed_again)

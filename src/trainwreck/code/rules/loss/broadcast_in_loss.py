@@ -16,7 +16,7 @@ from trainwreck.code.order import constructors
 from trainwreck.code.project import Project
 from trainwreck.code.rank import rank
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.axes import broadcast
+from trainwreck.code.rehearsal.questions.broadcasts import broadcast
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import dataset_classes, loss_kind, losses, modules

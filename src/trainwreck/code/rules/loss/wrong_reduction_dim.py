@@ -24,6 +24,7 @@ from trainwreck.code.rehearsal.questions.grouping import other_groups
 from trainwreck.code.rehearsal.questions.lengths import apart
 from trainwreck.code.rehearsal.questions.pixels import other_axis
 from trainwreck.code.rehearsal.questions.sampleaxis import picked_over_samples
+from trainwreck.code.rehearsal.questions.spread import within_samples
 from trainwreck.code.rehearsal.questions.standards import axes_apart
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
@@ -111,7 +112,8 @@ class Pool(torch.nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), wrong_axis, apart, other_axis, other_groups, picked_over_samples, axes_apart)
+    asked = (wrong_axis, apart, other_axis, within_samples, other_groups, picked_over_samples, axes_apart)
+    yield from further(__name__, project, _written(project), *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
