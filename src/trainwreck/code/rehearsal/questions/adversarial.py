@@ -172,6 +172,8 @@ def pulls(node: Value, sign: int = 1, depth: int = 0, score: Score | None = None
         yield from pulls(inner, 0 if goal is None else -sign if goal >= 0.5 else sign, depth + 1, score)
     elif node.op in RISING or node.op in STRUCTURE:
         yield from pulls(first, sign, depth + 1, score)
+    elif node.op in ("max", "min") and sum(isinstance(i, Node) for i in node.inputs) == 1 and len(node.inputs) == 2:
+        yield from pulls(next(i for i in node.inputs if isinstance(i, Node)), sign, depth + 1, score)
     elif node.op == "neg":
         yield from pulls(first, -sign, depth + 1, score)
     elif node.op in ("add", "sub") and len(node.inputs) >= 2:

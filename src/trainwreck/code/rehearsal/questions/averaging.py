@@ -43,8 +43,15 @@ def settled(param: Node) -> Iterator[tuple[float, float, Place]]:
     for same in found.values():
         at = same[0][2][0]
         times = sum(e.place is not None and e.place[0] is at and e.name not in ("mul_",) for e in param.writes)
-        if len(same) == times and len({u[:2] for u in same}) == 1:
-            yield same[0]
+        if len(same) == times and (len({u[:2] for u in same}) == 1 or _warmed_up(param, at)):
+            yield same[-1]
+
+
+def _warmed_up(param: Node, at: ast.AST) -> bool:
+    """True where the share is the lesser of a constant and a number that grows: after the start it is the constant."""
+    events = [e for e in param.writes if e.place is not None and e.place[0] is at]
+    values = [v for e in events for v in (*e.args, *e.options.values())]
+    return any(isinstance(v, Node) and number_of(v) is None and eventually(v) is not None for v in values)
 
 
 def updates(param: Node) -> Iterator[tuple[float, float, Place]]:
@@ -54,14 +61,13 @@ def updates(param: Node) -> Iterator[tuple[float, float, Place]]:
         if event.place is None or not event.turns:
             continue
         args = list(event.args)
-        if event.name == "lerp_" and len(args) > 1 and (share := number_of(args[1])) is not None:
+        if event.name == "lerp_" and len(args) > 1 and (share := eventually(args[1])) is not None:
             if _weights(args[0], param):
                 yield 1 - share, share, event.place
         elif event.name == "mul_" and args:
-            scaled = number_of(args[0])
+            scaled = eventually(args[0])
         elif event.name == "add_" and args and scaled is not None:
-            share = event.options.get("alpha", 1.0)
-            share = share if isinstance(share, int | float) else None
+            share = eventually(event.options.get("alpha", 1.0))
             value, factor = _factor(args[0])
             if share is not None and factor is not None and _weights(value, param):
                 yield scaled, share * factor, event.place
@@ -76,10 +82,24 @@ def updates(param: Node) -> Iterator[tuple[float, float, Place]]:
 def _factor(value: Value) -> tuple[Value, float | None]:
     if isinstance(value, Node) and value.op == "mul" and len(value.inputs) > 1:
         for number, rest in ((value.inputs[1], value.inputs[0]), (value.inputs[0], value.inputs[1])):
-            if (known := number_of(number)) is not None:
+            if (known := eventually(number)) is not None:
                 return rest, known
         return value, None
     return value, 1.0
+
+
+def eventually(value: Value, depth: int = 0) -> float | None:
+    """A number; of a decay that is warmed up (``min(0.99, (1 + n) / (10 + n))``) the one that it ends at."""
+    known = number_of(value)
+    if known is not None or not isinstance(value, Node) or depth > 6:
+        return known
+    if value.op in ("min", "max") and value.full.startswith("builtins."):
+        numbers = [n for i in value.inputs if (n := number_of(i)) is not None]
+        return numbers[0] if len(numbers) == 1 and len(value.inputs) == 2 and 0 < numbers[0] < 1 else None
+    if value.op == "sub" and len(value.inputs) > 1:
+        one, other = number_of(value.inputs[0]), eventually(value.inputs[1], depth + 1)
+        return one - other if one is not None and other is not None else None
+    return None
 
 
 def _weights(value: Value, own: Node) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value, is_module
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
@@ -112,8 +112,19 @@ def teacher_state(run: Rehearsing) -> Iterator[Answer]:
                 text = f"the teacher runs in training mode here: its {loose.name} changes what it says"
                 frozen = [e for e in run.tape if e.name == "requires_grad" and e.subject is runs.subject]
                 place = frozen[-1].place if frozen and frozen[-1].serial < event.serial else None
+                place = _set_so(run, runs, params) or place
                 yield Answer(place or runs.place, text, (runs.place, *proof))
                 told = True
+
+
+def _set_so(run: Rehearsing, runs: Event, params: dict[int, Node]) -> Place | None:
+    """Where the teacher is put into training mode after its own training."""
+    own = [e.serial for e in steps(run) if any(id(p) in params for p in held(e))]
+    before = [e for e in run.tape if e.subject is runs.subject and e.serial < runs.serial]
+    modes = [e for e in before if e.name in ("train", "eval")]
+    last = modes[-1] if modes else None
+    asked = last is not None and last.name == "train" and last.get("mode", 0, True) is not False
+    return last.place if last is not None and asked and last.serial > max(own, default=0) and own else None
 
 
 def _moves(params: dict[int, Node], event: Event) -> bool:

@@ -8,7 +8,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, users
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, trained, users
 from trainwreck.code.rehearsal.questions.signs import Term, terms
 
 LINEAR = frozenset(["add", "sub", "mul", "div", "neg", "setitem", "either", "where"]) | STRUCTURE | JOINS
@@ -17,20 +17,37 @@ LONGEST = 4_000
 
 
 def stretched(run: Rehearsing) -> Iterator[Answer]:
-    """``log p(z) + log |dz/dx|`` whose second part has the sign of the inverse."""
+    """``log p(z) + log |dz/dx|`` whose second part has the sign of the inverse, in a loss or in a mixture."""
     for event in backwards(run):
-        found = [t for t in terms(event.subject) if t.node.grad and not t.factors]
-        bases = [t for t in found if t.node.op in DENSITIES and t.sign == (-1 if t.node.op == "log_prob" else 1)]
-        if not bases or event.place is None:
-            continue
-        for base in bases:
-            stretches = _stretches(base.node)
-            meant = [(t, stretches[key]) for t in found if t is not base and (key := _key(t.node)) in stretches]
-            if meant and all(t.sign == sign for t, sign in meant):
-                place = _place(run, meant[0][0], base)
-                text = "where the data are stretched their density falls: this log-determinant has the wrong sign"
-                yield Answer(place or event.place, text, (event.place,))
+        answer = _wrong(run, event.subject, event.place, whole=True)
+        if answer is not None:
+            yield answer
+            return
+    for node in trained(run):
+        if node.op in ("logsumexp", "exp") and node.inputs and node.place is not None:
+            answer = _wrong(run, node.inputs[0], node.place, whole=False)
+            if answer is not None:
+                yield answer
                 return
+
+
+def _wrong(run: Rehearsing, value: Value, last: Place | None, *, whole: bool) -> Answer | None:
+    """``whole``: what is minimised; else a log-density that is summed up with others."""
+    found = [t for t in terms(value) if t.node.grad and not t.factors]
+    for base in found:
+        if base.node.op not in DENSITIES or not base.sign:
+            continue
+        squares = -base.sign if base.node.op == "log_prob" else base.sign
+        if last is None or squares != (1 if whole else -1):
+            continue
+        stretches = _stretches(base.node)
+        keys = [(t, key) for t in found if t is not base for key in _keys(t.node) if key in stretches]
+        meant = [(t, stretches[key]) for t, key in keys]
+        if meant and all(t.sign == squares * sign for t, sign in meant):
+            place = _place(run, meant[0][0], base) if whole else meant[0][0].place
+            text = "where the data are stretched their density falls: this log-determinant has the wrong sign"
+            return Answer(place or last, text, (last,))
+    return None
 
 
 def _covers(run: Rehearsing, minus: Place, base: Node) -> bool:
@@ -43,15 +60,16 @@ def _covers(run: Rehearsing, minus: Place, base: Node) -> bool:
     return False
 
 
-def _key(node: Node) -> int:
-    """What a summand is the logarithm of the stretch of: the value in ``exp``, or in its own logarithm."""
-    at: Node = node
+def _keys(node: Node) -> list[int]:
+    """What a summand may be the logarithm of the stretch of: the value in ``exp``, or in its own logarithm."""
+    at, found = node, [id(node)]
     for _ in range(6):
         step = next(iter(parts(at.inputs[:1])), None)
         if at.op not in ("log", "abs", "clamp", "clamp_min", "logabsdet") or step is None:
             break
         at = step
-    return id(at)
+        found.append(id(at))
+    return found
 
 
 def _stretches(density: Node) -> dict[int, int]:

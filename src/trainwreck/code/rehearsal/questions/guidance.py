@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.classes import span
 from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards
 from trainwreck.code.rehearsal.questions.terms import number_of
@@ -204,7 +205,17 @@ def _training(run: Rehearsing, found: Guided, place: Place) -> Iterator[Answer]:
     where = found.null.place if isinstance(found.null, Node) else None
     if len(seen) == len(drops) == 1 and not inside and wanted is not None and wanted != seen[0] and where is not None:
         text = f"the sampler takes {wanted:g} for no condition, and the training {seen[0]:g}"
-        yield Answer(where, text, tuple(p for p in (drops[0].place,) if p is not None))
+        dropped = drops[0].place
+        if dropped is not None and _real(drops[0], seen[0]):
+            yield Answer(dropped, text + ", which is a class of the data", (where,))
+        else:
+            yield Answer(where, text, (dropped,) if dropped is not None else ())
+
+
+def _real(drop: Node, number: float) -> bool:
+    """True where the number that stands for no condition in training is a label of the data too."""
+    reach = next((s for i in drop.inputs if (s := span(i)) is not None and s[0] < s[1]), None)
+    return reach is not None and reach[0] <= number <= reach[1]
 
 
 def _masked(value: Node) -> bool:

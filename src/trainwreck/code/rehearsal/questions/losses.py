@@ -57,7 +57,7 @@ def sigmoid_before_bce_with_logits(run: Rehearsing) -> Iterator[Answer]:
 
 def nll_input(run: Rehearsing) -> Iterator[Answer]:
     """Softmax or raw outputs in the negative log-likelihood."""
-    for loss, found in _inputs(run, "nll_loss"):
+    for loss, found in _inputs(run, "nll_loss", "ctc_loss"):
         if all(_soft(n) for n in found):
             place = made_at(run, found[0])
         elif all(n.op in RAW and n.grad for n in found):

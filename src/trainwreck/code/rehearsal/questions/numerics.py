@@ -8,8 +8,9 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import RAW, behind, bounds, core, trained, users, vanishes
+from trainwreck.code.rehearsal.questions.roles import RAW, behind, bounds, core, trained, users
 from trainwreck.code.rehearsal.questions.scale import Size, size
+from trainwreck.code.rehearsal.questions.vanishing import vanishes
 
 LOGS = frozenset(["log", "log2", "log10"])
 STEEP = frozenset(["log", "sqrt", "rsqrt", "reciprocal", "acos", "asin", "arccos", "log2", "log10"])

@@ -25,6 +25,10 @@ RAW = frozenset(
 )
 """Layers whose outputs are any real numbers."""
 PROBABILITIES = frozenset(["softmax", "sigmoid", "softmin", "hardsigmoid", "softmax2d", "expit", "gumbel_softmax"])
+TESTS = frozenset(
+    """eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isfinite isinf isin eye one_hot""".split()
+)
+"""What gives zeros and ones."""
 PRODUCTS = frozenset(["matmul", "einsum", "bmm", "mm", "baddbmm"])
 HIGHEST = frozenset(["max", "amax", "logsumexp"])
 """What taken off leaves nothing above zero."""
@@ -78,11 +82,11 @@ def unknown(node: Node) -> bool:
 
 
 def backwards(run: Rehearsing) -> list[Event]:
-    """One backward for each place, the last turn of it."""
-    found: dict[int, Event] = {}
+    """One backward for each place and each way of calls that leads there, the last turn of it."""
+    found: dict[tuple[int, ...], Event] = {}
     for event in run.tape:
         if event.name == "backward" and event.place is not None:
-            found[id(event.place[0])] = event
+            found[tuple(id(at[0]) for at in (*event.stack, event.place))] = event
     return list(found.values())
 
 
@@ -158,7 +162,7 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         return Bounds(-math.inf, math.inf, True)
     if op in PRODUCTS:
         return Bounds(-math.inf, math.inf, any(bounds(i, depth + 1).free for i in inputs if isinstance(i, Node)))
-    if op in PROBABILITIES:
+    if op in PROBABILITIES or op in TESTS:
         return Bounds(0.0, 1.0)
     if op in ("log_softmax", "logsigmoid"):
         return Bounds(-math.inf, 0.0)
@@ -175,6 +179,8 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         return _clamped(value, depth)
     if op == "sub" and len(inputs) == 2 and any(n.op in HIGHEST for n in ancestors(inputs[1], through=_selects)):
         return Bounds(-math.inf, 0.0)
+    if op in ("and", "or", "invert") and inputs and all(bounds(i, depth + 1) == Bounds(0.0, 1.0) for i in inputs):
+        return Bounds(0.0, 1.0)
     if op in ("add", "sub", "mul", "div", "neg") and inputs:
         return _arithmetic(op, [bounds(i, depth + 1) for i in inputs[:2]])
     if op in ("batch", "loaded", "mul_", "buffer") and first is not None and op != "batch":
@@ -309,61 +315,6 @@ def _scaled(one: Bounds, factor: float) -> Bounds:
 
 def _product(one: float, other: float) -> float:
     return 0.0 if one == 0 or other == 0 else one * other
-
-
-def vanishes(value: Value, depth: int = 0) -> str:
-    """Why a value can be exactly zero in float32, in words; empty where nothing is known or a floor is in sight."""
-    if not isinstance(value, Node) or depth > 30:
-        return ""
-    inputs = value.inputs
-    first = inputs[0] if inputs else None
-    op = value.op
-    if op in ("softmax", "sigmoid", "softmin", "expit"):
-        return "" if op == "sigmoid" and _lifted(first) else f"a {op}"
-    if op == "relu":
-        return "a relu"
-    if op == "exp":
-        below = bounds(first)
-        squares = below.high <= 0 and below.low == -math.inf
-        return "a density" if squares and _grows(first) else ""
-    if op in ("mul", "prod") or (op == "div" and isinstance(first, Node)):
-        sides = inputs[:1] if op == "div" else inputs[:2]
-        return next((why for side in sides if (why := vanishes(side, depth + 1))), "")
-    if op == "sub" and len(inputs) == 2 and bounds(first) == Bounds(1.0, 1.0):
-        return "1 - " + why if (why := vanishes(inputs[1], depth + 1)) and bounds(inputs[1]).high <= 1 else ""
-    if op == "where" and len(inputs) > 2:
-        chosen = [vanishes(i, depth + 1) for i in inputs[1:3]]
-        return chosen[0] if all(chosen) else ""
-    if op in ("add", "maximum", "clamp", "clip", "clamp_min", "masked_fill", "nan_to_num", "logsumexp"):
-        if op == "add" and len(inputs) == 2:
-            found = [vanishes(i, depth + 1) for i in inputs]
-            return found[0] if all(found) else ""
-        return ""
-    if op in ("sum", "mean") and isinstance(first, Node):
-        inner = core(first)
-        if any(n.op in ("softmax", "softmin") for n in inner):
-            return ""
-        return vanishes(first, depth + 1)
-    inner_values = behind(value)
-    if inner_values is not None and len(inner_values) == 1 and op not in ("detach", "data", "detach_"):
-        return vanishes(inner_values[0], depth + 1)
-    if op == "pow" and len(inputs) > 1 and isinstance(inputs[1], int | float) and inputs[1] > 0:
-        return vanishes(first, depth + 1)
-    return ""
-
-
-def _lifted(value: Value) -> bool:
-    """``raw + 2`` before a sigmoid: a scale that starts near one (Kingma and Dhariwal, arXiv:1807.03039)."""
-    return (
-        isinstance(value, Node)
-        and value.op == "add"
-        and any(isinstance(i, int | float) and i >= 1 for i in value.inputs[:2])
-    )
-
-
-def _grows(value: Value) -> bool:
-    """True where a square or a distance of what a network computes stands in the exponent."""
-    return any(n.op in ("pow", "square", "cdist", "mul") and n.grad for n in ancestors(value))
 
 
 def losses(run: Rehearsing, *ops: str) -> Iterator[Node]:

@@ -104,7 +104,7 @@ def flipped(run: Rehearsing) -> Iterator[Answer]:
         answer = (
             _errors(found, event.place)
             or _likelihood(run, found, event.place)
-            or _share(found, event.place)
+            or _share(run, found, event.place)
             or _gaussian(found, event.place)
             or _triplet(run, event.subject, event.place)
         )
@@ -184,7 +184,7 @@ def _log_of_share(node: Node) -> bool:
     )
 
 
-def _share(found: list[Term], backward: Place) -> Answer | None:
+def _share(run: Rehearsing, found: list[Term], backward: Place) -> Answer | None:
     """``score - logsumexp(scores)``, the logarithm of a share (Cox, InfoNCE, a softmax by hand), is minimised.
 
     Not where one with the other sign stands beside it, nor where weights of unknown sign lie in front."""
@@ -199,10 +199,17 @@ def _share(found: list[Term], backward: Place) -> Answer | None:
                 continue
             if whole.sign > 0 or not all(bounds(f).low >= 0 for f in (*whole.factors, *part.factors)):
                 return None
-            wrong = whole.place or part.place or backward
+            wrong = _sum_place(run, whole, backward) if whole.factors and _after(whole) else whole.place
+            wrong = wrong or part.place or backward
     if wrong is None:
         return None
     return Answer(wrong, "the likelihood of what was seen is minimised: the difference is turned round", (backward,))
+
+
+def _after(whole: Term) -> bool:
+    """True for ``score - logsumexp(scores)``: the difference is right, and the minus in front of it is missing."""
+    node = whole.place[0] if whole.place is not None else None
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 
 
 def _exponents(node: Node) -> Value:
@@ -227,8 +234,8 @@ def _scores(value: Value) -> set[int]:
 
 
 def _picked(node: Node) -> bool:
-    """A selection, a mask or a scale; an average of scores with their own probabilities is none."""
-    if node.op in ("mul", "div"):
+    """A selection, a mask, a shift or a scale; an average of scores with their own probabilities is none."""
+    if node.op in ("mul", "div", "add", "sub"):
         return sum(isinstance(i, Node) and i.grad for i in node.inputs[:2]) == 1
     return node.grad and (node.op in ("masked_fill", "where", "clamp") or node.op in STRUCTURE)
 
@@ -292,7 +299,13 @@ def _triplet(run: Rehearsing, loss: Value, backward: Place) -> Answer | None:
 
 
 def _distance(node: Node) -> int:
-    """+1 for a distance, -1 for a similarity, 0 for neither."""
+    """+1 for a distance, -1 for a similarity, 0 for neither; also of those that a mask and an extreme pick."""
+    for _ in range(8):
+        picks = node.op in ("max", "min", "amax", "amin", "part", "masked_fill", "where") or node.op in STRUCTURE
+        inner = [i for i in node.inputs[:3] if isinstance(i, Node) and i.grad]
+        if not picks or len(inner) != 1:
+            break
+        node = inner[0]
     if node.op in ("pairwise_distance", "norm", "cdist", "sqrt", "square", "pow", "abs", "vector_norm", "dist"):
         return 1
     if node.op in ("cosine_similarity", "matmul", "mul", "einsum"):
@@ -304,9 +317,18 @@ def _side(run: Rehearsing, node: Node) -> str:
     """Which pair is compared, by the names in the expression."""
     if node.place is None:
         return ""
-    text = _written(run, node)
-    positive, negative = bool(POSITIVE.search(text)), bool(NEGATIVE.search(text))
-    return "" if positive == negative else "positive" if positive else "negative"
+    for text in (_assigned(run, node), _written(run, node)):
+        positive, negative = bool(POSITIVE.search(text)), bool(NEGATIVE.search(text))
+        if positive != negative:
+            return "positive" if positive else "negative"
+    return ""
+
+
+def _assigned(run: Rehearsing, node: Node) -> str:
+    """The names that a value is given."""
+    statement = run.project.statement(*node.place) if node.place is not None else None
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return " ".join(n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name))
 
 
 def _written(run: Rehearsing, node: Node) -> str:

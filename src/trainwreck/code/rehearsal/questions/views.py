@@ -126,10 +126,18 @@ def identical(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _of_one(a: Node, b: Node) -> bool:
-    """True where one is the length or another measure of the other: a batch that is compared with itself."""
+    """True where one is the length or another measure of the other, or both are computed from one output: a batch that
+    is compared with itself."""
     if parameters_behind(a).keys() != parameters_behind(b).keys():
         return False
+    if a.op not in OUTPUTS and b.op not in OUTPUTS and _last_layers(a) == _last_layers(b):
+        return True
     return any(n is a for n in ancestors(b)) or any(n is b for n in ancestors(a))
+
+
+def _last_layers(node: Node) -> set[int]:
+    """The outputs of layers that a value was computed from without a further layer."""
+    return {id(n) for n in ancestors(node, through=lambda n: n.op not in RAW) if n.op in RAW}
 
 
 def _stirred(run: Rehearsing, value: Node) -> bool:
