@@ -165,12 +165,12 @@ def look(module: Any, args: Any, kwargs: Any, fixed: set[int]) -> list[Found]:
         base, output = _run(_First(fixed), module, _pytree.tree_unflatten(leaves, spec))
         mixed = _mixed(module, leaves, spec, first, base, output)
         found = [mixed] if mixed is not None else []
-        return [*found, *base.found, *positions.look(module, leaves, spec, output, base)]
+        return [*found, *base.found, *positions.look(module, leaves, spec, output[0] if output else None, base)]
 
 
-def _mixed(module: Any, leaves: list[Any], spec: Any, first: Any, base: _First, output: Any) -> Found | None:
+def _mixed(module: Any, leaves: list[Any], spec: Any, first: Any, base: _First, output: list[Any]) -> Found | None:
     samples = int(first.shape[0])
-    if samples < LEAST_SAMPLES or output is None or output.dim() < 1 or output.shape[0] != samples:
+    if samples < LEAST_SAMPLES or not any(t.dim() and t.shape[0] == samples for t in output):
         return None
     try:
         other = _exchanged(leaves, 0, samples)
@@ -179,10 +179,11 @@ def _mixed(module: Any, leaves: list[Any], spec: Any, first: Any, base: _First, 
         mode, changed = _run(_Second(base.ops, base.fixed, samples), module, _pytree.tree_unflatten(other, spec))
     except TooLarge:
         return None
-    spread = _changed(output, changed) if changed is not None else None
-    if spread is None or _touched(spread, 0) <= 1 or _other_way(module, leaves, spec, first, output):
-        return None
-    return _cause(mode, first, _memory(changed))
+    for old, new in zip(output, changed, strict=False):
+        spread = _changed(old, new) if old.dim() and old.shape[0] == samples else None
+        if spread is not None and _touched(spread, 0) > 1 and not _other_way(module, leaves, spec, first, old):
+            return _cause(mode, first, _memory(new))
+    return None
 
 
 def _cause(mode: _Second, first: Any, result: int) -> Found | None:
@@ -217,11 +218,12 @@ def _other_way(module: Any, leaves: list[Any], spec: Any, first: Any, output: An
         return True
     torch.manual_seed(0)
     arguments, options = _pytree.tree_unflatten(other, spec)
-    changed = _changed(output, _result(module(*arguments, **options)))
+    again = [t for t in _results(module(*arguments, **options)) if t.shape == output.shape]
+    changed = _changed(output, again[0]) if again else None
     return changed is None or _touched(changed, 1) <= 1
 
 
-def _run(mode: Any, module: Any, given: Any) -> tuple[Any, Any]:
+def _run(mode: Any, module: Any, given: Any) -> tuple[Any, list[Any]]:
     torch.manual_seed(0)
     random.seed(0)
     if "numpy" in sys.modules:
@@ -229,12 +231,12 @@ def _run(mode: Any, module: Any, given: Any) -> tuple[Any, Any]:
     arguments, options = given
     with mode:
         result = module(*arguments, **options)
-    return mode, _result(result)
+    return mode, _results(result)
 
 
-def _result(value: Any) -> Any:
-    """The first tensor of floating numbers among what a model gives."""
-    return next((t for t in _tensors(value) if t.is_floating_point()), None)
+def _results(value: Any) -> list[Any]:
+    """The tensors of floating numbers among what a model gives."""
+    return [t for t in _tensors(value) if t.is_floating_point()]
 
 
 def _exchanged(leaves: list[Any], dimension: int, count: int) -> list[Any] | None:

@@ -45,6 +45,8 @@ ZERO_LOOKS = 40
 """Samples (one in 20 steps) in which a factor is zero before it is told while the run goes on: a warm-up of 800 steps
 is long."""
 LEAST_ZERO_LOOKS = 3
+AGAINST = 5
+"""Looks in a row at a negated loss after which it is no step of another kind between ordinary ones."""
 
 
 class Objective(Probe):
@@ -61,6 +63,8 @@ class Objective(Probe):
         self._distances: list[float] = []
         """Sizes of the differences that terms of the loss that is looked at measure."""
         self._beyond: dict[int, int] = {}
+        self._against = 0
+        """Looks in a row at which all loss functions had a negative factor."""
         self._zeros: dict[str, tuple[int, dict[str, Any]]] = {}
         self._counting: set[str] = set()
         """Values of the terms of the loss that is looked at, by their nodes."""
@@ -138,6 +142,7 @@ class Objective(Probe):
     ) -> None:
         """The factor of each named term in the loss; one that is never anything but zero is told."""
         seen: set[str] = set()
+        self._negated([w for n, w in factors if graph.kind(n) in (*ENTROPY_LOSSES, *PAIR_LOSSES)], moment)
         for node, weight in factors:
             name = names.get(node)
             if name is not None and name not in seen:
@@ -149,6 +154,18 @@ class Objective(Probe):
                 self._zero_term(label, name, moment)
             elif weight is not None and weight != 0.0 and name is not None:
                 self._counting.add(name)
+
+    def _negated(self, weights: list[float], moment: Backward) -> None:
+        """Is the error itself made large? Where two optimizers work against each other, that is the method."""
+        self._against = self._against + 1 if weights and max(weights) < 0 else 0
+        optimizers = list(self.recorder.optimizers)
+        if self._against != AGAINST or len(optimizers) != 1:
+            return
+        if not any(group.get("maximize") for group in optimizers[0].param_groups):
+            text = (
+                f"the loss function stands in the loss with the factor {weights[0]:.3g}: its minimum is the worst fit"
+            )
+            self._tell("live-loss-negated", text, moment)
 
     def _zero_term(self, label: str, name: str | None, moment: Backward) -> None:
         """Note a term that counts nothing now, with the names beside which its factor may be written. A weight that is
@@ -189,6 +206,14 @@ class Objective(Probe):
                 what = first.removesuffix("Backward0").lower()
                 text = f"the cross-entropy takes the output of a {what} for logits, so a softmax is applied to it again"
                 self._tell("live-softmax-before-cross-entropy", text, moment, node=node)
+            elif scores is not None and self.saved.of(below, "dim") == 0 and len(graph.shape(below)) > 1:
+                total = readings.probability_mass(scores)
+                if total is not None and abs(total - 1.0) > 0.05:
+                    text = (
+                        "the likelihood loss takes log-probabilities that are normalised over the samples: those of one"
+                        f" sample sum to {total:.3g}"
+                    )
+                    self._tell("live-likelihood-over-samples", text, moment, node=below)
         elif kind in ("SoftmaxBackward0", "SigmoidBackward0"):
             text = "the likelihood loss takes probabilities where it needs their logarithm"
             self._tell("live-nll-on-probabilities", text, moment, node=node)

@@ -108,10 +108,26 @@ class Origins(Probe):
         if outer is None or outer.f_code.co_name != "load_state_dict" or outer.f_locals.get("self") is not module:
             return
         found = outer.f_locals
+        self._by_reference(module, found.get("state_dict"), outer)
         missing, unexpected, strict = found.get("missing_keys"), found.get("unexpected_keys"), found.get("strict")
         if strict is False and isinstance(missing, list) and isinstance(unexpected, list):
             count = len(found.get("state_dict") or ())
             self._loads.append((missing, unexpected, count, callers.place(callers.user_frame(outer.f_back))))
+
+    def _by_reference(self, module: Any, state: Any, outer: FrameType) -> None:
+        """A state that shows the model's own memory, loaded after steps: it holds what they made of it."""
+        if not isinstance(state, dict) or self.recorder.step <= 1:
+            return
+        own = {name: p for name, p in module.named_parameters()}
+        shared = [n for n, p in own.items() if n in state and _same_memory(state[n], p)]
+        if own and len(shared) == len(own):
+            place = callers.place(callers.user_frame(outer.f_back))
+            text = (
+                f"the state that is loaded here is the model's own memory ({shared[0]} and all others): it has moved"
+                " with every step, and nothing is brought back"
+            )
+            facts: dict[str, Any] = {"path": place[0], "line": place[1]} if place is not None else {}
+            self.tell("live-state-is-the-model-itself", text, **facts)
 
     def _judge(self, missing: list[str], unexpected: list[str], count: int, place: Place | None) -> None:
         """Keys that are there under another prefix: nothing of that part was loaded, and nobody was told."""
@@ -127,6 +143,12 @@ class Origins(Probe):
         )
         facts: dict[str, Any] = {"path": place[0], "line": place[1]} if place is not None else {}
         self.tell("live-state-under-other-names", text, other, **facts)
+
+
+def _same_memory(one: Any, other: Any) -> bool:
+    if not isinstance(one, torch.Tensor) or one.layout != torch.strided or not other.numel():
+        return False
+    return bool(one.data_ptr() == other.data_ptr() and one.shape == other.shape)
 
 
 def _same_end(one: str, other: str) -> bool:

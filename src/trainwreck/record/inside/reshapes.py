@@ -12,7 +12,8 @@ LEAST = 3
 def moves(before: Sequence[int], after: Sequence[int]) -> bool:
     """True if the reshape from ``before`` to ``after`` neither merges nor splits, but lets dimensions change places.
 
-    ``(B, T, C)`` to ``(T, B, C)``, ``(B, C, H*W)`` to ``(B, H*W, C)``, ``(B, T, H*D)`` to ``(B, H, T, D)`` and back.
+    ``(B, T, C)`` to ``(T, B, C)``, ``(B, C, H*W)`` to ``(B, H*W, C)``, ``(B, T, H*D)`` to ``(B, H, T, D)`` and back,
+    ``(B, C, T)`` to ``(B*T, C)``.
     """
     return any(_swapped(a, b) for a, b in _groups(before, after))
 
@@ -42,7 +43,14 @@ def _swapped(a: list[int], b: list[int]) -> bool:
     if len(a) > 1 and sorted(a) == sorted(b):
         # Where one divides the other, neighbours may have been merged or split: (T, F) to (T/4, 4*F).
         return all(m % n and n % m for m, n in zip(a, b, strict=True) if m != n)
-    return _heads(a, b) or _heads(b, a)
+    return _heads(a, b) or _heads(b, a) or _channels(a, b) or _channels(b, a)
+
+
+def _channels(a: list[int], b: list[int]) -> bool:
+    """``[B, C, T]`` or ``[B, C, H, W]`` as ``[B*T, C]``: the last dimension of a row holds neighbours, not channels."""
+    if len(a) not in (3, 4) or len(b) != 2 or a[1] != b[1] or a[1] < LEAST:
+        return False
+    return a[-1] % a[1] != 0 and a[1] % a[-1] != 0
 
 
 def _heads(a: list[int], b: list[int]) -> bool:

@@ -16,6 +16,8 @@ CHECKED = 40
 """Steps after which a scheduler is compared with the optimizers that have stepped."""
 
 
+SAME_EPOCHS = 3
+"""Epochs that a sampler shuffles with one number: two may be a warm-up and the first one."""
 IDLE = 20
 """Steps of a scheduler without one of its optimizer, after which that has been replaced (a judgement)."""
 FRESH = 20
@@ -35,6 +37,7 @@ class Schedules(Probe):
         self._resumed: weakref.WeakKeyDictionary[Any, tuple[str, int] | None] = weakref.WeakKeyDictionary()
         self._idle: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
         self._restored: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._epochs: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
 
     def attach(self) -> None:
         """Listen to ``step`` and ``load_state_dict`` of schedulers and to ``load_state_dict`` of optimizers."""
@@ -47,6 +50,18 @@ class Schedules(Probe):
             if "load_state_dict" in cls.__dict__:
                 callers.watch(cls, "load_state_dict", self._loading)
         callers.watch(torch.optim.Optimizer, "load_state_dict", self._resuming)
+        if torch.distributed.is_available():
+            from torch.utils.data.distributed import DistributedSampler
+
+            callers.watch(DistributedSampler, "__iter__", self._drawing)
+
+    def _drawing(self, sampler: Any, frame: FrameType | None) -> None:
+        """A distributed sampler shuffles anew: with another epoch number than before?"""
+        epochs = self._epochs.setdefault(sampler, [])
+        epochs.append(sampler.epoch)
+        if len(epochs) == SAME_EPOCHS and len(set(epochs)) == 1 and sampler.shuffle:
+            text = f"{type(sampler).__name__} has shuffled {SAME_EPOCHS} times with epoch {epochs[0]}: the same order"
+            self.tell("live-sampler-epoch-stands-still", text, frame=callers.user_frame(frame))
 
     def before_step(self, step: Step) -> None:
         """At the first step after a resume: has a scheduler of this optimizer begun anew?"""

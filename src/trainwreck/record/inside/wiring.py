@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
 
-from . import unreached
+from . import graph, unreached
 from .adapters import large_factors
 from .hidden import hidden, stored
 from .origins import Origins
 from .probe import Backward, Probe, Step
+from .variables import local_variables
 from .watched import Watched, sample_of
 
 WIRING_STEPS = 5
 """Steps after which the wiring is judged: one may be a warm-up, five of a kind are no accident (a judgement)."""
+NEAR = 400
+"""Nodes of a graph within which another loss's forward is recognised."""
 MODE_STEPS = 20
 """Steps between two looks at the mode flags afterwards: sampled ones."""
 
@@ -74,7 +78,7 @@ class Wiring(Probe):
         self._looked_at = moment.number
         known, self._drawn = self._drawn, self._latest_node()
         node = getattr(moment.loss, "grad_fn", None)
-        if known is not None and node is not None and node._sequence_nr() <= known:
+        if known is not None and node is not None and made_before(node, known):
             return  # several losses of one forward (multi-task weighting, gradient surgery): no batches that add up
         line = moment.frame.f_lineno if moment.frame is not None else 0
         before = self._lines.get(line, 0)
@@ -92,6 +96,9 @@ class Wiring(Probe):
 
     def _between(self, moment: Backward) -> None:
         """Between two backwards of the same line without a step: are the gradients of the first one gone?"""
+        if moment.frame is not None and collects(moment.frame, self.recorder.optimizers.values()):
+            self._discards.clear()
+            return
         for watched in self.recorder.optimizers.values():
             gone = all(p.grad is None or not sample_of(p.grad).any() for p in ends(watched.parameters))
             self._discards.append(gone)
@@ -239,6 +246,34 @@ class Wiring(Probe):
             text = f"from about step {watched.steps} on dropout and batch norm are in evaluation mode while training"
             self.recorder.event("live-eval-mode-in-training", text, None, step=watched.steps, **self._put())
             early.mode_told = True
+
+
+def made_before(root: Any, known: int) -> bool:
+    """True if the graph under ``root`` has a node that was made before the number ``known``: the forward of a loss that
+    has gone backward already. Leaves have no such number."""
+    numbers = [n._sequence_nr() for n in graph.nodes(root, NEAR) if not graph.kind(n).endswith("AccumulateGrad")]
+    return any(0 <= n <= known for n in numbers)
+
+
+def collects(frame: FrameType, optimizers: Iterable[Watched]) -> bool:
+    """True if a variable of ``frame`` holds gradients that were taken out (of each sample, of each task): a tensor, or
+    a list of them, of the shape of a parameter or as long as all of them, which is no parameter itself."""
+    parameters = [p for w in optimizers for p in w.parameters]
+    shapes = {tuple(p.shape) for p in parameters if p.numel() > 1}
+    mine, total = {id(p) for p in parameters}, sum(p.numel() for p in parameters)
+    with local_variables(frame) as variables:
+        return any(_holds(v, shapes, mine, total, 3) for v in list(variables.values()))
+
+
+def _holds(value: Any, shapes: set[tuple[int, ...]], mine: set[int], total: int, depth: int) -> bool:
+    if type(value) is torch.Tensor:
+        if id(value) in mine or value.requires_grad or not value.is_floating_point():
+            return False
+        return tuple(value.shape) in shapes or total in (value.numel(), *value.shape[-1:])
+    if depth and isinstance(value, (list, tuple, dict)):
+        items = list(value.values() if isinstance(value, dict) else value)[:8]
+        return any(_holds(item, shapes, mine, total, depth - 1) for item in items)
+    return False
 
 
 def ends(parameters: list[Any]) -> list[Any]:
