@@ -284,7 +284,8 @@ class Rehearsing(Holding):
                 return [UNKNOWN], True
             case Node() if value.op == "either":
                 known = [c for c in candidates(value) if not (isinstance(c, Node) and c.unknown) and c is not None]
-                return self.elements(known[0], place, frame) if known else ([UNKNOWN], True)
+                held = [i for c in known if isinstance(c, Items) for i in c.items if isinstance(i, Table)]
+                return (held, False) if held else self.elements(known[0], place, frame) if known else ([UNKNOWN], True)
             case Obj():
                 return self._of_object(value, place, frame)
             case Node():
