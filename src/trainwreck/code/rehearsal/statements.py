@@ -103,6 +103,8 @@ class Statements(Storing):
     def _if(self, node: ast.If, frame: Frame) -> Signal:
         test = self.value(node.test, frame)
         known = self.truth(test)
+        key = (id(node), *(id(call[0]) for call in self.stack))
+        self.memo.setdefault("outcomes", {}).setdefault(key, ((node, frame.scope), self.stack, set()))[2].add(known)
         if known is not None:
             return self.block(node.body if known else node.orelse, frame)
         before, self.tests = self.tests, (*self.tests, test)

@@ -51,3 +51,19 @@ def _count(run: Rehearsing, asked: Asked) -> Value:
     start = asked.get("start", 0, 0)
     least = start + 1 if isinstance(start, int) and asked.get("step", 1, 1) == 1 else None
     return Items([start, _counter(run, asked, least)], True, "range")
+
+
+@function("builtins.any", "builtins.all")
+def _quantified(run: Rehearsing, asked: Asked) -> Value:
+    """``any(key in name for key in KEPT)``, where all that is asked about is known."""
+    given = asked.args[0] if asked.args else None
+    if not isinstance(given, Items | tuple):
+        return run.node(asked.name, asked.given, asked.place, dict(asked.options), full=asked.full)
+    found, more = run.elements(given, asked.place, asked.frame)
+    truths = [run.truth(v) for v in found]
+    decides = asked.name == "any"
+    if decides in truths:
+        return decides
+    if more or None in truths:
+        return run.node(asked.name, asked.given, asked.place, dict(asked.options), full=asked.full)
+    return not decides

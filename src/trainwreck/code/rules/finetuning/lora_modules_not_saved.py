@@ -15,6 +15,8 @@ from trainwreck.code.calls import Call
 from trainwreck.code.facts import complete, made, only, option, text_of
 from trainwreck.code.huggingface import holder, loaded_by, model_loads, words
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.attaching import part_left_behind
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
@@ -71,6 +73,10 @@ HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForImageClassif
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _by_library(project), part_left_behind)
+
+
+def _by_library(project: Project) -> Iterator[Evidence]:
     for wrap in project.calls("get_peft_model"):
         given, model = option(project, wrap, "peft_config", 1), option(project, wrap, "model", 0)
         if given is None or model is None or not project.from_package(wrap, "peft"):

@@ -14,6 +14,8 @@ from trainwreck.code.calls import Call
 from trainwreck.code.facts import made, option
 from trainwreck.code.huggingface import family_of, linear_layers, loaded_by, model_loads, words
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.attaching import nowhere
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import keyword_place
@@ -101,6 +103,10 @@ EMBEDDINGS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _of_family(project), nowhere)
+
+
+def _of_family(project: Project) -> Iterator[Evidence]:
     """Names that the family of the checkpoint does not have, by the table of checkpoints."""
     for wrap, model, config in _wrapped(project):
         load = loaded_by(project, *model, model_loads(project))

@@ -1,0 +1,168 @@
+"""Adapters that are put into a network by the names of its layers, and the part of it that a file keeps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.calls import last_name
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Place, Table, candidates, is_module
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.adapters import pairs
+from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.scopes import Scope
+
+WALKS = frozenset(["named_modules", "named_children", "modules", "children"])
+
+
+# ---------------------------------------------------------------------- where they go
+def nowhere(run: Rehearsing) -> Iterator[Answer]:
+    """A walk over the layers of a network that replaces those that a test picks, and the test picks none."""
+    if not steps(run):
+        return
+    for (node, scope), stack, outcomes in run.memo.get("outcomes", {}).values():
+        loop = _walk(node, scope)
+        if loop is None:
+            continue
+        skips = len(node.body) == 1 and isinstance(node.body[0], ast.Continue)
+        if outcomes != {skips}:
+            continue
+        replaced = loop.body if skips else node.body
+        if not any(_replaces(n) for statement in replaced for n in ast.walk(statement)):
+            continue
+        place = _chosen(node, scope, stack)
+        yield Answer(place, "no layer of the network has such a name: none is replaced", ((node, scope),))
+        return
+
+
+def _walk(node: ast.If, scope: Scope) -> ast.For | None:
+    """The loop over the layers that a test stands in."""
+    for loop in ast.walk(scope.node):
+        if not isinstance(loop, ast.For) or not any(n is node for n in ast.walk(loop)):
+            continue
+        if any(isinstance(c, ast.Call) and last_name(c.func) in WALKS for c in ast.walk(loop.iter)):
+            return loop
+    return None
+
+
+def _replaces(node: ast.AST) -> bool:
+    """``setattr(parent, name, ...)`` or ``parent._modules[name] = ...``."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func) == "setattr" and len(node.args) == 3
+    return isinstance(node, ast.Assign) and any(
+        isinstance(t, ast.Subscript) and isinstance(t.value, ast.Attribute) and t.value.attr == "_modules"
+        for t in node.targets
+    )
+
+
+def _chosen(node: ast.If, scope: Scope, stack: tuple[Place, ...]) -> Place:
+    """Where the names are given: the call where they are an argument, a list of them, else the test."""
+    names = [n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)]
+    texts = any(
+        isinstance(n, ast.Constant) and isinstance(n.value, str) and len(n.value) > 1 for n in ast.walk(node.test)
+    )
+    if texts:
+        return node, scope
+    given = [name for name in scope.params if name in names]
+    if given and stack:
+        call, caller = stack[-1]
+        handed = [n.id for n in ast.walk(call) if isinstance(n, ast.Name)]
+        return _listed(handed, caller) or stack[-1]
+    return _listed(names, scope) or (node, scope)
+
+
+def _listed(names: list[str], scope: Scope) -> Place | None:
+    """Where one of the names is bound to texts that are written out."""
+    at: Scope | None = scope
+    while at is not None:
+        for name in names:
+            for binding in at.bindings.get(name, ()):
+                if isinstance(binding.value, ast.List | ast.Tuple | ast.Set | ast.Constant):
+                    return binding.value, binding.scope
+        at = at.parent
+    return None
+
+
+# ---------------------------------------------------------------------- what is kept of them
+def part_left_behind(run: Rehearsing) -> Iterator[Answer]:
+    """A file that holds some of what was trained last, and a network that is run with it lacks the rest."""
+    for event, table in _partial(run):
+        source = {id(p): name for name, p in _sources(table).items()}
+        last = [e for e in steps(run) if e.serial < event.serial and any(id(p) in source for p in held(e))]
+        if not last:
+            continue
+        wanted = [p for p in held(last[-1]) if p.trainable is not False]
+        trainer = next(
+            (
+                o
+                for o in run.objects
+                if is_module(o)
+                and any(p is w for _, p in run.named(o) for w in wanted)
+                and {n for n, _ in run.named(o)} >= set(source.values())
+            ),
+            None,
+        )
+        if trainer is None:
+            continue
+        theirs = {id(p): name for name, p in run.named(trainer)}
+        names = {name for name, _ in run.named(event.subject)}
+        missing = sorted(theirs[id(w)] for w in wanted if id(w) in theirs and theirs[id(w)] in names
+                         and theirs[id(w)] not in table.entries)  # fmt: skip
+        mine = {id(p) for _, p in run.named(event.subject)}
+        again = any(e.serial > event.serial and any(id(p) in mine for p in held(e)) for e in steps(run))
+        if not missing or again or trainer is event.subject:
+            continue
+        place = _kept_at(run, table, event)
+        if place is not None:
+            text = f"what was trained is kept in part: {missing[0]} is not among it, and stays as it was"
+            yield Answer(place, text, tuple(p for p in (event.place,) if p is not None))
+            return
+
+
+def no_place_for_them(run: Rehearsing) -> Iterator[Answer]:
+    """Weights of adapters that the network which loads them has no place for: ``strict=False`` drops them."""
+    matrices = {id(m) for pair in pairs(run) for m in (pair.outer, pair.inner)}
+    for event, table in _partial(run):
+        names = {name for name, _ in run.named(event.subject)}
+        extra = [n for n, p in _sources(table).items() if n not in names and id(p) in matrices]
+        if extra and event.place is not None and len(extra) < len(table.entries):
+            text = f"the network has no place for {min(extra)}: strict=False drops it"
+            yield Answer(event.place, text)
+            return
+
+
+def _partial(run: Rehearsing) -> Iterator[tuple[Event, Table]]:
+    """Loads of known weights into a network that may lack some of them."""
+    for event in run.tape:
+        if event.name != "load_state_dict" or not is_module(event.subject) or event.get("strict", 1, True) is not False:
+            continue
+        given = [c for c in candidates(event.get("state_dict", 0)) if isinstance(c, Table)]
+        if len(given) == 1 and not given[0].more and _sources(given[0]):
+            yield event, given[0]
+
+
+def _sources(table: Table) -> dict[str, Node]:
+    """The parameters whose state is kept, by the names in the table."""
+    found: dict[str, Node] = {}
+    for name, value in table.entries.items():
+        at = value
+        for _ in range(8):
+            if not isinstance(at, Node) or at.op == "param":
+                break
+            at = at.inputs[0] if at.inputs else None
+        if isinstance(at, Node) and at.op == "param" and isinstance(name, str):
+            found[name] = at
+    return found
+
+
+def _kept_at(run: Rehearsing, table: Table, event: Event) -> Place | None:
+    """Where the weights are written to a file, or where they are loaded."""
+    for saved in run.tape:
+        kept = saved.args[0] if saved.args else None
+        if saved.name == "save" and isinstance(kept, Table) and kept.entries.keys() == table.entries.keys():
+            return saved.place
+    return event.place
+
+
+__all__ = ["no_place_for_them", "nowhere", "part_left_behind"]
