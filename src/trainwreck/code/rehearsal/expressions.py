@@ -205,10 +205,11 @@ class Expressions(Operators):
                         return Items(list(part), base.more)
                     return tuple(part) if isinstance(base, tuple) else part
                 return Items(list(items), True) if not isinstance(base, str) else UNKNOWN
+            if len(items) > 1 and all(isinstance(i, tuple) and len(i) == len(items[0]) for i in items):
+                columns = [self._any(column, place) for column in zip(*items, strict=True)]
+                return tuple(self._picked(column, index, place) for column in columns)
             picked: Value = items[0] if len(items) == 1 and not isinstance(base, str) else self._any(items, place)
-            if isinstance(picked, Node) and not picked.unknown and picked.op != "param" and isinstance(index, Node):
-                picked = self.node("getitem", (picked, index), place, shape=picked.shape)  # which one is not forgotten
-            return picked
+            return self._picked(picked, index, place)
         if isinstance(base, Obj):
             getter = base.cls.find("__getitem__") if base.cls is not None else None
             if isinstance(getter, Function):
@@ -217,6 +218,12 @@ class Expressions(Operators):
         if isinstance(base, Class | External):
             return base
         return self.node("getitem", (base, index), place)
+
+    def _picked(self, value: Value, index: Value, place: Place) -> Value:
+        """One of several: which one is not forgotten."""
+        if isinstance(value, Node) and not value.unknown and value.op != "param" and isinstance(index, Node):
+            return self.node("getitem", (value, index), place, shape=value.shape)
+        return value
 
     def _any(self, items: Any, place: Place) -> Value:
         found = [i for i in items][:EXACT_TURNS]

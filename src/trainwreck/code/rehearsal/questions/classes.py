@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
-from trainwreck.code.rehearsal.graph import near, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core, given, losses
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core, given, losses
 
 INTEGERS = frozenset(["randint", "integers", "randrange", "randint_like"])
 FLAGS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
@@ -44,6 +44,28 @@ def beyond(run: Rehearsing) -> Iterator[Answer]:
         yield Answer(place, text, tuple(p for p in (made, loss.place) if p is not None and p is not place))
 
 
+def blank_used(run: Rehearsing) -> Iterator[Answer]:
+    """Targets of a connectionist loss in which the number of the blank occurs."""
+    for loss in losses(run, "ctc_loss"):
+        blank = loss.owner.options.get("blank", 0) if loss.owner is not None else loss.options.get("blank", 0)
+        targets = loss.inputs[1] if len(loss.inputs) > 1 else None
+        reach = span(targets)
+        if not isinstance(blank, int) or not isinstance(targets, Node) or reach is None:
+            continue
+        if reach[0] <= blank <= reach[1] and reach[0] < reach[1]:
+            place = _shift(targets) or _made(targets) or loss.place
+            text = f"the targets go from {reach[0]} to {reach[1]}, and {blank} is the blank: it stands for no symbol"
+            if place is not None:
+                yield Answer(place, text, (loss.place,) if loss.place is not None else ())
+                return
+
+
+def _made(labels: Node) -> Place | None:
+    """Where labels become a tensor."""
+    walked = ancestors(labels, through=lambda n: n.op in KEEPS or n.op in STRUCTURE or n.op in (*JOINS, "either"))
+    return next((n.place for n in walked if n.op in ("tensor", "as_tensor", "from_numpy", *INTEGERS)), None)
+
+
 def _outputs(value: Value) -> int | None:
     """How many classes the scores are for: along the second axis, or the only one."""
     if not isinstance(value, Node) or value.shape.open or not value.shape.dims:
@@ -73,6 +95,9 @@ def span(value: Value, depth: int = 0) -> Span | None:
     first, second = (*value.inputs, None, None)[:2]
     if value.op in INTEGERS:
         return _drawn(value)
+    if value.op == "either" or (value.op in JOINS and isinstance(first, tuple | Items)):
+        held = value.inputs if value.op == "either" else tuple(first.items) if isinstance(first, Items) else first
+        return _listed(held, depth)  # further elements are of the same kind
     if value.op in FLAGS:
         return 0, 1
     if value.op in ("argmax", "argmin"):
