@@ -248,8 +248,12 @@ class Storing(State):
                 self.store(node, value, frame)
             case ast.Subscript():
                 base = self.value(node.value, frame)
-                if isinstance(base, Node):
-                    self.rebind(node.value, value, frame)
+                if isinstance(base, Node):  # ``maps[i][mask] = 1`` changes a row of the whole
+                    place = (node, frame.scope)
+                    index = self.value(node.slice, frame)
+                    whole = self.node("setitem", (base, value, index), place, shape=base.shape)
+                    whole.owner, whole.name = base.owner, base.name
+                    self.rebind(node.value, whole, frame)
                 else:
                     self._store_item(node, base, self.value(node.slice, frame), value, frame)
 

@@ -242,7 +242,8 @@ def _reordered(asked: Asked) -> Value:
         if len(shape.dims) == 2 and not shape.open:
             return Shape(shape.dims[::-1], False, shape.by)
         return ANY
-    if asked.name == "permute" or (asked.name == "transpose" and len(asked.args) == 1):
+    of_numpy = asked.name == "transpose" and (len(asked.args) == 1 or len(asked.args) > 2)
+    if asked.name == "permute" or of_numpy:
         order = _sizes(asked, "dims") or []
         places = [size(o) for o in order]
         if any(p is None for p in places) or shape.open:

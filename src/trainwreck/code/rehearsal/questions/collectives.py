@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
+from trainwreck.code.rehearsal.domain import WRITTEN, Event, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
@@ -17,6 +17,7 @@ COLLECTIVES = frozenset(
     """barrier all_reduce all_gather all_gather_object broadcast broadcast_object_list reduce_scatter all_to_all
     all_gather_into_tensor reduce gather scatter""".split()
 )
+LOGIC = frozenset("eq ne lt gt le ge and or not bool int either mod compare".split())
 SCALES = frozenset(["div", "mul", "div_", "mul_", "true_divide", "floor_divide", "lerp", "addcdiv"])
 
 
@@ -43,13 +44,13 @@ def on_one_rank(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _of_rank(test: Node) -> bool:
-    """True for a comparison with the number of this process."""
+    """True for a comparison with the number of this process itself, not with what depends on it."""
     named = False
-    for node in ancestors(test):
+    for node in ancestors(test, through=lambda n: n.op in LOGIC):
         words = [node.name, node.op, *(i for i in node.inputs if isinstance(i, str))]
         if any("world" in w.lower() for w in words) or node.op in ("unknown", "opaque", "call"):
             return False
-        named = named or any("rank" in w.lower() for w in words)
+        named = named or (node.op not in LOGIC and any("rank" in w.lower() for w in words))
     return named
 
 
@@ -132,3 +133,38 @@ def _scaled(run: Rehearsing, sums: list[Event]) -> bool:
             return True
     grads = [n for n in run.nodes if n.op == "grad"]
     return any(u.op in SCALES for g in grads for u in table.get(id(g), ()))
+
+
+def saved_by_all(run: Rehearsing) -> Iterator[Answer]:
+    """A file of one name that every rank writes: no test on the rank stands before it, and the name holds none."""
+    if not any(e.full.endswith("init_process_group") for e in run.tape):
+        return
+    told: set[int] = set()
+    for event in run.tape:
+        if event.full != "torch.save" or event.place is None or id(event.place[0]) in told or not _by_ranks(run):
+            continue
+        path = event.get("f", 1)
+        if any(isinstance(t, Node) and _of_rank(t) for t in event.tests) or path is None or _differs(path):
+            continue
+        if any(_left_by_rank(p) for p in (*event.stack, event.place)):
+            continue
+        told.add(id(event.place[0]))
+        yield Answer(event.place, "every rank writes this file at the same time")
+
+
+def _by_ranks(run: Rehearsing) -> bool:
+    """True where the number of this process is known to be one of several."""
+    return any((n.op == "argument" and n.name.startswith("rank ")) or n.op == "get_rank" for n in run.nodes)
+
+
+def _differs(path: Value) -> bool:
+    """True for a path that may hold the number of the process."""
+    shown = path.attributes.get(WRITTEN, ()) if isinstance(path, Node) else ()
+    nodes = [n for v in (path, *(shown if isinstance(shown, tuple | list) else (shown,))) for n in ancestors(v)]
+    return any(n.op in ("unknown", "opaque", "call") or "rank" in f"{n.name} {n.inputs}".lower() for n in nodes)
+
+
+def _left_by_rank(place: Place) -> bool:
+    """True in a function that some ranks leave by a test."""
+    tests = (n for n in place[1].nodes if isinstance(n, ast.If) and "rank" in ast.unparse(n.test).lower())
+    return any(isinstance(s, ast.Return) for t in tests for s in ast.walk(t))

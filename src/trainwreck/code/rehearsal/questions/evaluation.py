@@ -15,6 +15,7 @@ from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, paths, statistic, trained
 from trainwreck.code.rehearsal.questions.roles import JOINS
+from trainwreck.code.scopes import Scope
 
 SCALES = frozenset(["div", "sub", "mul", "add", "log", "log1p", "log2", "log10", "sqrt", "normalize", "standardize"])
 """Operations with which inputs are brought to a scale."""
@@ -267,9 +268,10 @@ def chosen_on_test(run: Rehearsing) -> Iterator[Answer]:
         test = node.attributes.get("?test")
         if node.op != "either" or not isinstance(test, Node) or test.op not in ("gt", "lt", "ge", "le"):
             continue
-        if node.place is None or not isinstance(node.place[0], ast.If) or id(node.place[0]) in told:
+        decided = branch_of(run, node)
+        if decided is None or id(decided[0]) in told:
             continue
-        branch = node.place[0]
+        branch = decided[0]
         scores = scores_of(test, node)
         body = " ".join(written(s) for s in branch.body).lower()
         if not scores or not (KEEPS.search(body) or keeps_module(branch)):
@@ -281,8 +283,18 @@ def chosen_on_test(run: Rehearsing) -> Iterator[Answer]:
                 continue
             told.add(id(branch))
             text = "this is measured on the test data, and decides what is kept"
-            yield Answer(named[-1], text, (node.place,))
+            yield Answer(named[-1], text, (decided,))
             break
+
+
+def branch_of(run: Rehearsing, kept: Node) -> tuple[ast.If, Scope] | None:
+    """The branch that leaves a value, which is a name's or an attribute's, as it was or gives it another."""
+    if kept.place is None:
+        return None
+    node, scope = kept.place
+    above = node if isinstance(node, ast.If) else None
+    above = above or next((a for a in run.project.ancestors(node, scope) if isinstance(a, ast.If)), None)
+    return (above, scope) if above is not None else None
 
 
 def scores_of(test: Node, kept: Node) -> list[Node]:
@@ -334,6 +346,7 @@ def _names_other(place: Place) -> bool:
 
 __all__ = [
     "KEEPS",
+    "branch_of",
     "chosen_on_test",
     "inputs_of",
     "keeps_module",

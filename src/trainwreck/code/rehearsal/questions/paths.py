@@ -147,6 +147,10 @@ def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
         return (*_selected(base, node, depth + 1), *_selected(inner, index, depth + 1))
     if isinstance(index, Node) and index.op == "element" and index.inputs and isinstance(index.inputs[0], Node):
         return _selected(index.inputs[0], node, depth + 1)  # one after the other, all of them
+    if isinstance(index, Node) and index.op in ("split", "chunk") and not index.full and not index.name and depth < 4:
+        inner = index.inputs[0] if index.inputs else None
+        if isinstance(inner, Node) and inner.op == "getitem":
+            return (*_selected(inner, node, depth + 1), Step(key_of(index), node.place, index, True))
     if isinstance(index, Node) and index.op in _MASKS:
         return (Step(("mask", key_of(index)), node.place, index, moving(index)),)
     if isinstance(index, Node) and index.op in ("tolist", "tensor", "from_numpy", "as_tensor", "list", "long", "array"):

@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal.domain import Node, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along, batch_first
-from trainwreck.code.rehearsal.questions.roles import JOINS, RAW, STRUCTURE, core, users
+from trainwreck.code.rehearsal.questions.roles import JOINS, RAW, STRUCTURE, core, trained, users
 
 MACRO = pattern(r"macro(?![a-z])|per[_ -](class|tag|label|category)|by[_ -](class|tag|label)", re.IGNORECASE)
 """Words for a score of each class, and its mean over the classes."""
@@ -46,6 +46,32 @@ def _compared(run: Rehearsing, node: Node, depth: int = 0) -> bool:
         if depth < 6 and (user.op in STRUCTURE or user.op in ("part", "append")) and _compared(run, user, depth + 1):
             return True
     return False
+
+
+def chosen_along_another(run: Rehearsing) -> Iterator[Answer]:
+    """Maps of scores whose classes the loss expects on axis 1, and whose largest is taken along another one."""
+    forwards = [e for e in run.tape if e.name == "forward" and isinstance(e.result, Node)]
+    given = {id(e.result): e.subject for e in forwards}
+    learned = {
+        id(given[id(n.inputs[0])])
+        for n in trained(run)
+        if n.op in ("cross_entropy", "nll_loss") and n.inputs and id(n.inputs[0]) in given and _map(n.inputs[0])
+    }
+    told: set[int] = set()
+    for node in run.nodes:
+        if node.op not in ("argmax", "max") or node.grad or not node.inputs or node.place is None:
+            continue
+        scores, axis = node.inputs[0], along(node)
+        if id(given.get(id(scores))) not in learned or not _map(scores) or not isinstance(axis, int):
+            continue
+        if axis % len(scores.shape.dims) != 1 and id(node.place[0]) not in told:
+            told.add(id(node.place[0]))
+            yield Answer(node.place, f"the classes lie on axis 1 here, and the largest is taken along axis {axis}")
+
+
+def _map(value: Value) -> bool:
+    """True for scores with further axes behind that of the classes."""
+    return isinstance(value, Node) and not value.shape.open and len(value.shape.dims) > 2
 
 
 def counted_by_sample(run: Rehearsing) -> Iterator[Answer]:

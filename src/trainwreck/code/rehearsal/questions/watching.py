@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import written
@@ -10,7 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.evaluation import KEEPS, keeps_module, names_test, scores_of
+from trainwreck.code.rehearsal.questions.evaluation import KEEPS, branch_of, keeps_module, names_test, scores_of
 from trainwreck.code.rehearsal.questions.gradients import backwards
 from trainwreck.code.rehearsal.questions.modes import inside_another
 
@@ -31,9 +30,10 @@ def chosen_on_training(run: Rehearsing) -> Iterator[Answer]:
         test = node.attributes.get("?test")
         if node.op != "either" or not isinstance(test, Node) or test.op not in COMPARES or node.place is None:
             continue
-        branch = node.place[0]
-        if not isinstance(branch, ast.If) or id(branch) in told or not node.turns:
+        decided = branch_of(run, node)
+        if decided is None or id(decided[0]) in told or not node.turns:
             continue
+        branch = decided[0]
         body = " ".join(written(s) for s in branch.body).lower()
         scores = scores_of(test, node)
         if not scores or not (KEEPS.search(body) or keeps_module(branch)):
@@ -47,7 +47,7 @@ def chosen_on_training(run: Rehearsing) -> Iterator[Answer]:
         if beside and not any(names_test(p) for e in beside for p in (*e.stack, e.place) if p is not None):
             told.add(id(branch))
             text = "the training loss decides what is kept, though other data are evaluated in the same turn"
-            yield Answer(node.place, text, tuple(p for p in (_asked(beside[0]),) if p is not None))
+            yield Answer(decided, text, tuple(p for p in (_asked(beside[0]),) if p is not None))
 
 
 def _judges(run: Rehearsing, event: Event) -> bool:

@@ -15,7 +15,7 @@ from trainwreck.code.rehearsal.questions.roles import backwards
 
 PASSES = ELEMENTWISE | frozenset(
     """batch element part unsqueeze squeeze view reshape flatten expand_dims contiguous transpose permute t cuda
-    float32 newaxis clone detach stack column_stack either""".split()
+    float32 newaxis clone detach stack column_stack either concatenate cat hstack concat""".split()
 ) - {"where"}
 """What leaves the elements of a window as they are, or puts windows beside each other."""
 GATHERS = frozenset(["stack", "array", "asarray", "tensor", "as_tensor", "vstack"])
@@ -122,7 +122,7 @@ def window_of(node: Node, depth: int = 0) -> Window | None:
     inner = window_of(base, depth + 1)
     if isinstance(index, tuple):
         whole = [i for i in index if i is not None and not _whole(i)]
-        if inner is None or len(whole) != 1 or index[-1] is not whole[0]:
+        if len(whole) != 1 or index[-1] is not whole[0]:
             return None
         index = whole[0]
     if inner is not None and not inner.single:

@@ -143,3 +143,58 @@ def _in_sample(draw: Node) -> bool:
     """True for a draw that a data set makes for one sample."""
     scopes = [p[1].name for p in (*draw.stack, draw.place) if p is not None]
     return "__getitem__" in scopes
+
+
+def unsharded(run: Rehearsing) -> Iterator[Answer]:
+    """A stream that every one of several workers goes through as a whole: the worker's number decides about nothing."""
+    told: set[int] = set()
+    for batch in (n for n in run.nodes if n.op == "batch"):
+        loader = batch.owner
+        if not isinstance(loader, Obj) or loader.name not in LOADERS or id(loader) in told:
+            continue
+        workers, data = number(run, loader.get("num_workers", 5, 0)), loader.get("dataset", 0)
+        walk = data.cls.find("__iter__") if isinstance(data, Obj) and data.cls is not None else None
+        if not workers or workers < 2 or not isinstance(walk, Function) or not _is_stream(data):
+            continue
+        told.add(id(loader))
+        if loader.options.get("worker_init_fn") is not None:
+            continue
+        inside = [n for n in run.nodes if any(p[1] is walk.scope for p in (*n.stack, n.place) if p is not None)]
+        loops = [t for n in inside for t in n.turns if t.scope is walk.scope and isinstance(t.node, ast.For)]
+        if not loops or any(n.op in DRAWS and not n.inputs for n in inside):
+            continue
+        asked = {id(n) for n in inside if n.op == "get_worker_info"}
+        if any(n.op in ("unknown", "call") for t in loops for n in ancestors(t.over)):
+            continue
+        decides = [n for t in loops for n in ancestors(t.over)] + [n for n in inside if n.op in ("mod", "eq", "ne")]
+        if any(id(a) in asked for n in decides for a in ancestors(n)) or any(_of_worker(n) for n in decides):
+            continue
+        if any(_asks(t.node, walk) for t in loops):
+            continue
+        text = f"each of the {workers:.0f} workers yields every sample: its number decides about none of them"
+        yield Answer((loops[0].node, walk.scope), text, (loader.place,) if loader.place is not None else ())
+
+
+def _asks(loop: ast.AST, walk: Function) -> bool:
+    """True where a name that was made from the worker's number stands in the loop."""
+    names = {"get_worker_info"}
+    for _ in range(4):
+        for node in ast.walk(walk.node):
+            if isinstance(node, ast.Assign) and names & _names(node.value):
+                names |= {n for target in node.targets for n in _names(target)}
+    return bool(names & _names(loop))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _is_stream(data: Value) -> bool:
+    bases = data.cls.external() if isinstance(data, Obj) and data.cls is not None else []
+    return any(base.rpartition(".")[2] == "IterableDataset" for base in bases)
+
+
+def _of_worker(node: Node) -> bool:
+    """True for what may say which worker or rank this is."""
+    words = f"{node.name} {node.op} {[i for i in node.inputs if isinstance(i, str)]}".lower()
+    return any(w in words for w in ("worker", "rank", "environ", "getpid"))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Obj, Place, Value, is_module
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards, modules_under, steps
@@ -59,8 +59,14 @@ def exchanged(run: Rehearsing) -> bool:
 
 def _learned(event: Event) -> bool:
     """True if what is exchanged may be a gradient or a weight."""
-    nodes = [n for a in event.args for n in ancestors(a)]
-    return not nodes or any(n.op in ("grad", "param", "unknown", "opaque", "call", "argument") for n in nodes)
+    nodes = [n for a in event.args for n in ancestors(a, through=_itself)]
+    open_ends = ("grad", "param", "unknown", "opaque", "call", "argument")
+    return not nodes or any(n.op in open_ends and not n.name.startswith("rank ") for n in nodes)
+
+
+def _itself(node: Node) -> bool:
+    """False for a number that was taken out of a tensor, and for what a layer gave: neither is a weight."""
+    return node.op not in ("item", "eq", "argmax") and (node.op == "param" or not is_module(node.owner))
 
 
 def joined_late(run: Rehearsing) -> Iterator[Answer]:

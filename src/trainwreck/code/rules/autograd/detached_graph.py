@@ -19,6 +19,7 @@ from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speak
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.branches import looks_only
+from trainwreck.code.rehearsal.questions.cutoff import used_as_numbers
 from trainwreck.code.rehearsal.questions.cuts import detached
 from trainwreck.code.rehearsal.questions.summands import without_gradient
 from trainwreck.code.rule import guess, sighting
@@ -95,7 +96,8 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
     yield from found
     if not found:
-        yield from further(__name__, project, answers(__name__, project, detached), looks_only, without_gradient)
+        first = answers(__name__, project, detached)
+        yield from further(__name__, project, first, looks_only, without_gradient, used_as_numbers)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -21,6 +21,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.phases import ADAPTER, Event, covers, events
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.cutoff import frozen_group
 from trainwreck.code.rehearsal.questions.freezing import new_frozen
 from trainwreck.code.rehearsal.questions.unused import never_called
 from trainwreck.code.rule import sighting
@@ -134,7 +135,7 @@ TOGGLED = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), new_frozen, never_called)
+    yield from further(__name__, project, _seen(project), new_frozen, never_called, frozen_group)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

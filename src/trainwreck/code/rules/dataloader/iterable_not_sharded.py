@@ -20,6 +20,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.workers import unsharded
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS
@@ -78,6 +80,10 @@ RANDOM = pattern(r"rand|normal|choice|shuffle|sample|simulat|env\.|generate", re
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), unsharded)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for call in project.calls(*LOADERS):
         workers = only(project, option(project, call, "num_workers", 5))
         dataset = call.argument("dataset", 0)

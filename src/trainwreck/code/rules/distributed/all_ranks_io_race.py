@@ -25,6 +25,8 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.collectives import saved_by_all
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -86,6 +88,10 @@ RANK = pattern(r"rank|main|master|is_|global_step|primary|save", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), saved_by_all)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if not any(is_torch(project, c) for c in project.calls("init_process_group")) or ENGINES.search(source(project)):
         return
     for call in project.calls("save"):

@@ -15,7 +15,7 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.quotas import turned_round
-from trainwreck.code.rehearsal.questions.scores import chosen_among_samples, counted_by_sample
+from trainwreck.code.rehearsal.questions.scores import chosen_along_another, chosen_among_samples, counted_by_sample
 from trainwreck.code.rehearsal.questions.shares import misdivided
 from trainwreck.code.rehearsal.questions.unused import stays_zero
 from trainwreck.code.rule import guess, sighting
@@ -168,6 +168,7 @@ def find(project: Project) -> Iterator[Evidence]:
         project,
         _written(project),
         chosen_among_samples,
+        chosen_along_another,
         counted_by_sample,
         stays_zero,
         turned_round,
