@@ -55,7 +55,7 @@ def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
             continue
         quiet: list[Event] = []
         loud = False
-        inside = {id(n) for n in graph(event.subject)}
+        inside = {id(n) for n in graph(event.subject) if n.grad}
         for forward in run.tape:
             if forward.serial > event.serial:
                 break
