@@ -29,7 +29,7 @@ def needs(tmp_path: Path, body: str) -> list[str] | None:
     code = tmp_path / "code"
     (code / "rules/family").mkdir(parents=True)
     (code / "rules/family/some_rule.py").write_text(body)
-    finds, words = index(code)["family.some_rule"]
+    finds, words, _ = index(code)["family.some_rule"]
     assert finds
     return words
 
@@ -44,7 +44,7 @@ def test_a_rule_whose_words_are_missing_sees_nothing_in_any_example() -> None:
         program = Project(build([from_bytes(name.strip(), body.encode()) for name, _, body in files]))
         if program.program.others or any(walked.top.module.cells for walked in program.walked.values()):
             text += BESIDE
-        for name, (finds, words) in INDEX.items():
+        for name, (finds, words, _) in INDEX.items():
             if finds and words is not None and not any(word in text for word in words):
                 held_back += 1
                 assert [e.text for e in every[name].find(program)] == [], name  # type: ignore[misc]

@@ -15,7 +15,7 @@ from typing import Any
 from trainwreck.catalogue.compile import stamp
 from trainwreck.catalogue.load import cache_directory
 from trainwreck.code.project import Project
-from trainwreck.code.rule import Rule, rule, rules
+from trainwreck.code.rule import Rule, rule, rules, sign_of
 from trainwreck.code.triggers import BESIDE, index
 
 CODE = Path(__file__).parent
@@ -25,19 +25,29 @@ LARGE = 400_000
 """Characters of a program above which nearly every word stands somewhere; looking for them costs more than it saves."""
 
 
-def possible(project: Project) -> Sequence[Rule]:
-    """The rules with a ``find`` that may see something in ``project``, in the order of their names."""
+def possible(project: Project, *, tracing: bool = False) -> Sequence[Rule]:
+    """The rules with a ``find`` that may see something in ``project``, in the order of their names.
+
+    ``tracing``: and those that follow a failure back to where it was made.
+    """
     texts = [walked.top.module.text for walked in project.walked.values()]
     if sum(map(len, texts)) > LARGE:
-        return [each for each in rules() if each.find is not None]
+        return [each for each in rules() if each.find is not None or (tracing and each.trace is not None)]
     text = "\n".join(texts)
     if not text.isascii():
         text += unicodedata.normalize("NFKC", text)  # as Python reads names
     if project.program.others or any(walked.top.module.cells for walked in project.walked.values()):
         text += BESIDE
     package = f"{__package__}.rules."
-    wanted = [name for name, (finds, words) in _index().items() if finds and _fits(words, text)]
-    return [each for name in sorted(wanted) if (each := rule(package + name)).find is not None]
+    rows = _index().items()
+    wanted = [n for n, (finds, words, traces) in rows if (finds and _fits(words, text)) or (tracing and traces)]
+    return [rule(package + name) for name in sorted(wanted)]
+
+
+def of_sign(sign: str) -> Sequence[Rule]:
+    """The rules that emit ``sign``, in the order of their names."""
+    package = f"{__package__}.rules."
+    return [rule(package + name) for name in sorted(_index()) if sign_of(package + name) == sign]
 
 
 def _fits(words: Sequence[str] | None, text: str) -> bool:
@@ -46,7 +56,7 @@ def _fits(words: Sequence[str] | None, text: str) -> bool:
 
 @cache
 def _index() -> Mapping[str, Any]:
-    """For each rule, by family and name: whether it has a ``find``, and the words of ``triggers``."""
+    """For each rule, by family and name: what ``triggers.index`` says of it."""
     if BUILT.is_file():
         return _read(BUILT)
     kept = cache_directory() / f"rules-{stamp([CODE], ('.py',))[:24]}.json"

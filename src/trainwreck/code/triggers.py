@@ -59,7 +59,8 @@ HOLDERS = frozenset([("settings.index", "of")])
 
 
 def index(code: Path) -> dict[str, list[Any]]:
-    """For each rule module below ``code/rules`` (as ``family.name``): has it a ``find``, and the words or None.
+    """For each rule module below ``code/rules`` (as ``family.name``): has it a ``find``, the words or None, and has it
+    a ``trace``.
 
     An explicit ``WORDS = (...)`` in the module counts instead of what would be derived.
     """
@@ -73,7 +74,11 @@ def index(code: Path) -> dict[str, list[Any]]:
             words = frozenset(module.constants(module.assigned["WORDS"]) or ())
         elif finds:
             words = library.need(module, "find")
-        table[f"{path.parent.name}.{path.stem}"] = [finds, None if words is None else sorted(words)]
+        table[f"{path.parent.name}.{path.stem}"] = [
+            finds,
+            None if words is None else sorted(words),
+            "trace" in module.functions or "trace" in module.imports,
+        ]
     return table
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from trainwreck.code.choice import possible
+from trainwreck.code.choice import of_sign, possible
 from trainwreck.code.project import Project
 from trainwreck.code.read import build
-from trainwreck.code.rule import Rule, rules
+from trainwreck.code.rule import Rule
 from trainwreck.code.surface import Surface, surfaces
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.program import Problem, Program
@@ -39,8 +39,8 @@ class StaticSightings:
         """Where the code decides what the rule of ``sign`` is about, None where it can't say."""
         if self.project is None:
             return None
-        for rule in rules():
-            if rule.sign == sign and (where := self._place_of(rule, self.project)) is not None:
+        for rule in of_sign(sign):
+            if (where := self._place_of(rule, self.project)) is not None:
                 return where
         return None
 
@@ -73,7 +73,7 @@ def witness(
     broken: list[str] = []
     seen = surfaces(project, failures)
     evidence: dict[tuple[object, ...], Evidence] = {}
-    for rule in rules() if seen else possible(project):
+    for rule in possible(project, tracing=bool(seen)):
         for surface in seen:
             if rule.trace is not None and rule.speaks_of(surface):
                 for item in _guarded(rule, rule.trace(project, surface), broken):
