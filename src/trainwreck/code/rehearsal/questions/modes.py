@@ -307,8 +307,9 @@ def inside_another(run: Rehearsing, forward: Event) -> bool:
                 table.setdefault(id(event.place[0]), []).append(event)
         run.memo["forwards-by-place"] = table
     known: dict[int, list[Event]] = run.memo["forwards-by-place"]
+    end = max((n.serial for n in parts(forward.result)), default=forward.serial)
     return any(
-        o.serial < forward.serial and o.result.serial >= forward.result.serial
+        o.serial < forward.serial and o.result.serial >= end
         for place in forward.stack
         for o in known.get(id(place[0]), ())
     )
