@@ -11,7 +11,7 @@ from trainwreck.code.rehearsal.domain import Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM
-from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, given, trained
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, given, learns, trained
 from trainwreck.code.rehearsal.questions.views import data_inputs
 
 DENSE = frozenset(
@@ -53,6 +53,8 @@ def apart(run: Rehearsing) -> Iterator[Answer]:
         output, target = given(node, "input", 0), given(node, "target", 1)
         if not isinstance(output, Node) or not isinstance(target, Node) or target.grad or not _spatial(target):
             continue
+        if learns(target):
+            continue  # another network's answer, to what it was shown
         if moves(run, output):
             continue  # the output is moved back
         theirs = moves(run, target)
@@ -90,11 +92,40 @@ def _followed(move: Move, others: list[Move]) -> bool:
 def moves(run: Rehearsing, value: Value) -> list[Move]:
     """The changes of place on the way to ``value`` that are decided for each sample."""
     found: list[Move] = []
-    for node in ancestors(value, through=lambda n: n.op in PASSES):
+    walked = list(ancestors(value, through=lambda n: n.op in PASSES))
+    put_back = {id(n.inputs[1]) for n in walked if n.op == "setitem" and _same_place(n)}
+    for node in walked:
+        if id(node) in put_back:
+            continue
         made = _move(node)
         if made is not None and (made.draws or node.maybe) and made.axes <= {-1, -2}:
             found.append(made._replace(tests=_tests(run, node)))
     return found
+
+
+def _same_place(written: Node) -> bool:
+    """True for ``x[:, a:b, c:d] = y[i, a:b, c:d]``: what is pasted stays where it was."""
+    value = written.inputs[1] if len(written.inputs) > 2 else None
+    if not isinstance(value, Node) or value.op != "getitem" or len(value.inputs) < 2:
+        return False
+    there, here = _ends(written.inputs[2]), _ends(value.inputs[1])
+    here = here[-len(there) :]  # which samples are pasted is no place
+    return bool(there) and len(there) == len(here) and all(_alike(a, b) for a, b in zip(there, here, strict=True))
+
+
+def _ends(index: Value) -> list[Value]:
+    """The ends of the slices of an index that do not take a whole axis."""
+    items = index if isinstance(index, tuple) else (index,)
+    slices = [i for i in items if isinstance(i, Obj) and i.kind == "builtins.slice"]
+    return [a for s in slices if s.args[:2] != (None, None) for a in s.args[:2]]
+
+
+def _alike(one: Value, other: Value, depth: int = 0) -> bool:
+    """True for the same number, or one that is computed alike from the same numbers."""
+    if isinstance(one, Node) and isinstance(other, Node) and one is not other:
+        known = one.op == other.op and len(one.inputs) == len(other.inputs) > 0 and one.op not in RANDOM and depth < 6
+        return known and all(_alike(a, b, depth + 1) for a, b in zip(one.inputs, other.inputs, strict=True))
+    return one is other or (isinstance(one, int) and one == other)
 
 
 def _tests(run: Rehearsing, node: Node) -> frozenset[object]:
