@@ -28,6 +28,9 @@ def number(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
     if value.op in ("int", "round", "ceil", "floor") and value.inputs:
         known = number(run, value.inputs[0], depth + 1)
         return known if known is None else float(math.ceil(known) if value.op == "ceil" else math.floor(known))
+    if value.op == "neg" and value.inputs:
+        known = number(run, value.inputs[0], depth + 1)
+        return None if known is None else -known
     if value.op in CURVES and value.inputs:
         known = number(run, value.inputs[0], depth + 1)
         with suppress(ValueError, OverflowError):

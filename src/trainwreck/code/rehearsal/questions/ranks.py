@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, can
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.library.data import LOADERS
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.counts import length, number
 from trainwreck.code.rehearsal.questions.gradients import backwards
 
 WRAPPER = "DistributedDataParallel"
@@ -123,3 +124,28 @@ def _turn_start(event: Event) -> Place:
     if isinstance(body, list):
         return (body[0], turn.scope)
     return event.place
+
+
+def padded_evaluation(run: Rehearsing) -> Iterator[Answer]:
+    """A sampler that repeats samples, so that all ranks get as many, for data that are only evaluated.
+
+    Said where the number of samples is known not to be a multiple of the number of ranks."""
+    learned = {id(loader) for loader in learning_loaders(run)}
+    told: set[int] = set()
+    for event in run.tape:
+        if event.name != "forward" or event.grad_mode:
+            continue
+        for node in (n for a in event.args for n in ancestors(a) if n.op == "batch"):
+            loader = node.owner
+            if not isinstance(loader, Obj) or loader.name not in LOADERS or id(loader) in learned or id(loader) in told:
+                continue
+            told.add(id(loader))
+            sampler = _sampler(loader)
+            if not isinstance(sampler, Obj) or sampler.name != "DistributedSampler" or sampler.place is None:
+                continue
+            size, world = length(run, sampler.get("dataset", 0)), number(run, sampler.get("num_replicas", 1))
+            if size and world and size % world and sampler.get("drop_last", 5) is not True:
+                text = (
+                    f"{world - size % world:.0f} of {size:.0f} samples are repeated here, and count twice in the result"
+                )
+                yield Answer(sampler.place, text, (event.place,) if event.place is not None else ())

@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE
 from trainwreck.code.rehearsal.questions.paths import key_of, meets, statistic
 from trainwreck.code.rehearsal.questions.roles import JOINS, backwards
-from trainwreck.code.rehearsal.questions.windows import GATHERS, PASSES, Linear, Window, linear, window_of
+from trainwreck.code.rehearsal.questions.windows import GATHERS, PASSES, Linear, Window, linear, picks, window_of
 
 CENTRED = frozenset(
     """uniform_filter1d gaussian_filter1d savgol_filter medfilt filtfilt median_filter uniform_filter gaussian_filter
@@ -59,6 +59,10 @@ def _windows(value: Node, *, learned: bool) -> list[Window]:
     queue, seen = [value], {id(value)}
     while queue and len(seen) < 600:
         node = queue.pop()
+        if picks(node):
+            queue += [n for n in parts(node.inputs[0]) if id(n) not in seen]
+            seen |= {id(n) for n in parts(node.inputs[0])}
+            continue
         window = window_of(node)
         if window is not None:
             found.append(window)

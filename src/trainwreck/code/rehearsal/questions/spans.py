@@ -10,6 +10,7 @@ from trainwreck.code.bounds import origin
 from trainwreck.code.calls import Call
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Frame, Function, Items, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import ASSUMED, number, size_of, times, trips
 from trainwreck.code.rehearsal.questions.schedules import (
@@ -165,6 +166,8 @@ def _assumed(run: Rehearsing, moved: list[Event]) -> Mapping[int, float]:
             over = turn.over
             while isinstance(over, Items) and over.source is not None:
                 over = over.source
+            if isinstance(over, Node) and trips(run, turn) is None:
+                found |= _rows(run, over)
             if isinstance(over, Obj) and trips(run, turn) is None and id(over) not in found:
                 found[id(over)] = BATCHES
                 batch, data = number(run, over.get("batch_size", 1, 1)), over.get("dataset", 0)
@@ -174,6 +177,13 @@ def _assumed(run: Rehearsing, moved: list[Event]) -> Mapping[int, float]:
                     if isinstance(size, Node) and size.op == "len" and size.inputs:
                         found[id(size.inputs[0])] = BATCHES * batch
     return found
+
+
+def _rows(run: Rehearsing, over: Node) -> dict[int, float]:
+    """Of an order that is split into batches: a length for the rows that are counted for it."""
+    size = over.inputs[1] if over.op == "split" and len(over.inputs) > 1 else None
+    rows = [n.inputs[0] for n in ancestors(over) if n.op == "len" and n.inputs and number(run, n) is None]
+    return {id(r): BATCHES * size for r in rows} if isinstance(size, int) else {}
 
 
 def _place(run: Rehearsing, scheduler: Obj, value: Value) -> Place:

@@ -18,6 +18,8 @@ PASSES = ELEMENTWISE | frozenset(
     float32 newaxis clone detach stack column_stack either concatenate cat hstack concat""".split()
 ) - {"where"}
 """What leaves the elements of a window as they are, or puts windows beside each other."""
+PICKS = frozenset(["element", "batch", "randint", "randperm", "permutation", "integers", "choice", "getitem"])
+"""What an index is made of that chooses the rows of a batch."""
 GATHERS = frozenset(["stack", "array", "asarray", "tensor", "as_tensor", "vstack"])
 
 
@@ -91,6 +93,10 @@ def _windows(value: Node, *, learned: bool) -> list[Window]:
     queue, seen = [value], {id(value)}
     while queue and len(seen) < 600:
         node = queue.pop()
+        if picks(node):
+            queue += [n for n in parts(node.inputs[0]) if id(n) not in seen]
+            seen |= {id(n) for n in parts(node.inputs[0])}
+            continue
         window = window_of(node)
         if window is not None:
             found.append(window)
@@ -103,6 +109,12 @@ def _windows(value: Node, *, learned: bool) -> list[Window]:
                     seen.add(id(inner))
                     queue.append(inner)
     return found
+
+
+def picks(node: Node) -> bool:
+    """True for rows that are only chosen for a batch."""
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    return isinstance(index, Node) and index.op in PICKS and isinstance(node.inputs[0], Node)
 
 
 def window_of(node: Node, depth: int = 0) -> Window | None:
