@@ -20,6 +20,8 @@ from .wiring import has_modes
 
 LOOKS = 4
 """Evaluations that are looked at."""
+PASSES = 3
+"""Passes over one input from which predictions are sampled: two are a loss and a score."""
 EVALUATES = re.compile(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test|score|accuracy|acc|predict|metric|metrics|iou|"
     r"rmse|mae|f1|auc|infer|inference|measure)(_|$)",
@@ -41,6 +43,11 @@ class Evaluation(Probe):
         self._looks = 0
         self._thread = 0
         self._held: set[int] = set()
+        self._suspect: tuple[str, str, Place] | None = None
+        self._last: Any = None
+        """The input of the outermost model's last call, for the evaluation under way."""
+        self._again = 0
+        self._meant = False
 
     def attach(self) -> None:
         """Know where gradients are put off, and by which function."""
@@ -55,6 +62,14 @@ class Evaluation(Probe):
     def close(self) -> None:
         """Take the hook away."""
         self._remove()
+        self._conclude()
+
+    def _conclude(self) -> None:
+        """Tell what the evaluation before showed, unless it went over the same inputs again: then noise is meant."""
+        suspect, self._suspect, self._last = self._suspect, None, None
+        if suspect is not None:
+            name, text, (path, line) = suspect
+            self.tell("live-training-mode-in-evaluation", text, name, path=path, line=line)
 
     def _putting_off(self, _: Any, frame: FrameType | None) -> None:
         if self._looks >= LOOKS or self._handle is not None or frame is None or not self._held:
@@ -69,6 +84,9 @@ class Evaluation(Probe):
             line = code.co_firstlineno
         if not EVALUATES.search(code.co_name) or any(getattr(p, "compiled", False) for p in self.recorder.probes):
             return
+        self._conclude()
+        if self._meant:
+            return
         self._looks += 1
         self._thread = threading.get_ident()
         self._place = (callers.relative(code.co_filename), line), code.co_name
@@ -79,14 +97,22 @@ class Evaluation(Probe):
         if handle is not None:
             handle.remove()
 
-    def _hook(self, module: Any, _: Any) -> None:
+    def _hook(self, module: Any, arguments: Any) -> None:
         try:
             if threading.get_ident() != self._thread:
                 return
             if torch.is_grad_enabled() or torch.compiler.is_compiling():
                 self._remove()
+                self._conclude()
                 return
-            if module.training and has_modes(module) and self._trained():
+            if arguments and any(module is root for root in self.recorder.names.roots):
+                self._again = self._again + 1 if arguments[0] is self._last else 0
+                self._last = arguments[0]
+                if self._again >= PASSES - 1:
+                    self._meant, self._suspect = True, None
+                    self._remove()
+                    return
+            if self._suspect is None and module.training and has_modes(module) and self._trained():
                 (path, line), function = self._place or (("", 0), "")
                 name = next((n for n, m in self.recorder.names.modules() if m is module), None)
                 if name is None or not self._of_trained(name):
@@ -94,9 +120,7 @@ class Evaluation(Probe):
                 text = (
                     f"{name} runs in training mode in {function}, with gradients off: what it measures is not the model"
                 )
-                self.tell("live-training-mode-in-evaluation", text, name, path=path, line=line)
-                self._looks = LOOKS
-                self._remove()
+                self._suspect = name, text, (path, line)
         except Exception as problem:
             self.recorder.faults.add(self.name, problem)
 

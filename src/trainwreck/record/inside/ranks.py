@@ -14,24 +14,51 @@ import torch
 from . import callers
 from .probe import Probe, Step
 from .variables import local_variables
-from .watched import dense, foreach_norms
+from .watched import dense, foreach_norms, sample_of
 
 MAX_FRAMES = 30
+MOVES, LOOKED_AT = 2, 400
+"""Times that weights moved between two steps, of the first so many, from which that belongs to the method."""
 
 
 class Ranks(Probe):
     """One event for each process of a group, and the columns ``start_norm[/module]`` of the first step."""
 
     name = "ranks"
-    rarely = frozenset(("before_step",))
+    rarely = frozenset(("before_step", "after_step"))
+
+    def __init__(self, recorder: Any) -> None:
+        super().__init__(recorder)
+        self._left: Any = None
+        """A few weights as the last step left them."""
+        self._moves = 0
+
+    def after_step(self, step: Step) -> None:
+        """In a group: what do the weights look like now."""
+        first = step.watched.parameters[0] if step.watched.parameters else None
+        if not self.rarely and not step.watched.index and first is not None and first.is_cpu:
+            self._left = sample_of(dense(first)).clone()
+
+    def _outside(self, step: Step) -> None:
+        """Have the weights moved since the last step? They are averaged from time to time (local SGD)."""
+        if self._left is None or step.watched.index or self._moves >= MOVES or step.number > LOOKED_AT:
+            return
+        if not torch.equal(self._left, sample_of(dense(step.watched.parameters[0]))):
+            self._moves += 1
+            if self._moves == MOVES:
+                self.tell("weights-moved-outside", "something other than the optimizer changes the weights", None)
 
     def before_step(self, step: Step) -> None:
         """At the first step of each optimizer."""
         if step.number > 1:
+            self._outside(step)
             return
         member = group()
         if member is None:
             return
+        if self.rarely:
+            self.rarely = frozenset()  # in a group every step counts
+            self.recorder._index()
         parameters = step.watched.parameters
         sharded = any(hasattr(p, "_local_tensor") for p in parameters) or _flat(step.watched.names)
         if not step.watched.index:

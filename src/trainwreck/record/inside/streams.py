@@ -26,6 +26,8 @@ LEAST_NUMBERS = 8
 """Numbers of a row with which two of them are not the same by chance."""
 LOOKS, EACH = 6, 3
 """Evaluations that are looked at, and how often each."""
+OFTEN = 60
+"""Times that a function puts gradients off after which it is left alone: it may do so at every step."""
 MOST_COLUMNS = 256
 LEAST_COMMON = 5
 COMMON = 0.02
@@ -37,7 +39,7 @@ HELD_OUT = re.compile(
 )
 TRAINING = re.compile(r"(?<![a-z])(train|training|trn|tr|fit|all|full|whole)(?![a-z])", re.IGNORECASE)
 """Words in the lines of an evaluation that tell what is evaluated. Without one nothing is said."""
-STANDARD, NOT_STANDARD = 0.15, 1.0
+STANDARD, NOT_STANDARD = 0.15, 2.0
 """Training columns have a mean within STANDARD of 0 and a deviation within it of 1 (they were standardised); those of
 the evaluation are NOT_STANDARD deviations away, or have a deviation of more than SCALES or less than its inverse."""
 SCALES = 4.0
@@ -72,6 +74,8 @@ class Evaluated:
     places: list[tuple[str, int]]
     line: tuple[str, int]
     """Where the model was called."""
+    words: list[str]
+    """The calls on the way there, as they are written."""
     rows: list[int] = field(default_factory=list)
     sums: Sums = field(default_factory=Sums)
 
@@ -90,11 +94,13 @@ class Streams(Probe):
         self._rows: set[int] = set()
         self._sums = Sums()
         self._width: tuple[int, ...] | None = None
+        self._entered: dict[Any, int] = {}
         self._looks: dict[tuple[tuple[str, int], ...], int] = {}
         self._places: list[tuple[str, int]] | None = None
         """Lines of the evaluation under way."""
-        self._now: dict[tuple[str, int], Evaluated] = {}
-        """What it evaluates, by the line that calls the model."""
+        self._words: list[str] = []
+        self._now: dict[tuple[str, int, int], Evaluated] = {}
+        """What it evaluates, by the place that calls the model."""
         self._training = False
 
     def attach(self) -> None:
@@ -131,7 +137,10 @@ class Streams(Probe):
         self._remove()
 
     def _finish(self) -> None:
-        found, self._now, self._places = list(self._now.values()), {}, None
+        found, places = list(self._now.values()), tuple(self._places or ())
+        self._now, self._places = {}, None
+        if found:
+            self._looks[places] = self._looks.get(places, 0) + 1
         for evaluated in found:
             self._judge_rows(evaluated)
             self._judge_scale(evaluated)
@@ -149,6 +158,14 @@ class Streams(Probe):
     def _putting_off(self, _: Any, frame: FrameType | None) -> None:
         if not self._models or frame is None or not torch.is_grad_enabled():
             return
+        code: Any = frame.f_code
+        if not callers.is_users(code.co_filename):
+            code = getattr(frame.f_locals.get("func"), "__code__", None)  # torch's wrapper of a decorated function
+            if code is None or not callers.is_users(code.co_filename):
+                return
+        count = self._entered[code] = self._entered.get(code, 0) + 1
+        if count > OFTEN:
+            return
         places = tuple(evaluation_places(frame))
         if not places or (self._places is not None and places == tuple(self._places)):
             return
@@ -156,8 +173,7 @@ class Streams(Probe):
         looks = self._looks.get(places, 0)
         if looks >= EACH or (not looks and len(self._looks) >= LOOKS):
             return
-        self._looks[places] = looks + 1
-        self._places = list(places)
+        self._places, self._words = list(places), evaluation_words(frame)
         self._attach()
 
     def _hook(self, module: Any, args: Any) -> None:
@@ -193,10 +209,14 @@ class Streams(Probe):
             rows, sums = rows.detach()[:ROWS_AT_ONCE], self._sums
             self._rows.update(keys(rows))
         else:
-            place = callers.place(callers.here())
-            if place is None or self._places is None or len(self._now) > LOOKS:
+            frame = callers.here()
+            place = callers.place(frame)
+            if frame is None or place is None or self._places is None or len(self._now) > LOOKS:
                 return
-            evaluated = self._now.setdefault(place, Evaluated(self._places, place))
+            key = (*place, frame.f_lasti)  # one line may evaluate several things
+            evaluated = self._now.get(key)
+            if evaluated is None:
+                evaluated = self._now[key] = Evaluated(self._places, place, [*self._words, segment(frame)])
             rows, sums = rows.detach()[: max(0, MOST_EVALUATED - len(evaluated.rows))], evaluated.sums
             evaluated.rows += keys(rows)
         if not rows.is_floating_point() or not rows.shape[0]:
@@ -212,6 +232,8 @@ class Streams(Probe):
         common = len(distinct & self._rows)
         if common < max(LEAST_COMMON, COMMON * count) or count - len(distinct) > REPEATED * count:
             return
+        if distinct >= self._rows:
+            return  # all inputs go in, in training as well, and the rows of either side are picked from the results
         if not self._held_out(evaluated):
             return
         text = (
@@ -223,6 +245,9 @@ class Streams(Probe):
 
     def _held_out(self, evaluated: Evaluated) -> bool:
         """Whether the lines of the evaluation, and the function, say that it is of data held out."""
+        calls = " ".join(evaluated.words).replace("_", " ")
+        if HELD_OUT.search(calls) or TRAINING.search(calls):
+            return bool(HELD_OUT.search(calls)) and not TRAINING.search(calls)
         places = [*evaluated.places, evaluated.line]
         text = " ".join(f"{linecache.getline(path, line)} {around(path, line)}" for path, line in places)
         text = text.replace("_", " ")
@@ -280,13 +305,36 @@ def keys(rows: Any) -> list[int]:
     return [hash(data[i : i + width]) for i in range(0, len(data), width)]
 
 
+def segment(frame: FrameType) -> str:
+    """The call at which ``frame`` stands, as it is written; empty where it spans lines or is not known."""
+    positions = list(frame.f_code.co_positions())
+    at = frame.f_lasti // 2
+    line, end, column, end_column = positions[at] if at < len(positions) else (None,) * 4
+    if line is None or line != end or column is None:
+        return ""
+    # Columns count bytes.
+    return linecache.getline(frame.f_code.co_filename, line).encode()[column:end_column].decode(errors="replace")
+
+
+def evaluation_words(frame: FrameType | None) -> list[str]:
+    """What the user's functions on the way call, as it is written, the last three."""
+    found: list[str] = []
+    for _ in range(12):
+        if frame is None or len(found) >= 3:
+            break
+        if callers.is_users(frame.f_code.co_filename):
+            found.append(segment(frame))
+        frame = frame.f_back
+    return found
+
+
 def evaluation_places(frame: FrameType | None) -> list[tuple[str, int]]:
     """The user's lines that put gradients off, from the inside out: those of the last three functions."""
     found: list[tuple[str, int]] = []
     for _ in range(12):
         if frame is None or len(found) >= 3:
             break
-        code = frame.f_code
+        code: Any = frame.f_code
         if callers.is_users(code.co_filename) and (place := callers.place(frame)) is not None:
             found.append(place)
         else:

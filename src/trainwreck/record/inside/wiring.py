@@ -76,17 +76,22 @@ class Wiring(Probe):
         if not moment.sampled or not moment.accumulates:
             return  # steps 6 to 10 are no sampled ones
         self._looked_at = moment.number
+        for early in self._watching:
+            early.cleared = early.cleared or any(p.grad is None or not sample_of(p.grad).any() for p in early.held)
         known, self._drawn = self._drawn, self._latest_node()
         node = getattr(moment.loss, "grad_fn", None)
         if known is not None and node is not None and made_before(node, known):
             return  # several losses of one forward (multi-task weighting, gradient surgery): no batches that add up
+        if moment.frame is not None and collects(moment.frame, self.recorder.optimizers.values()):
+            self._discards.clear()
+            return  # gradients of each sample, put together by the program itself
+        if self.recorder.open:
+            return  # within a step: a closure goes backward several times, each time for itself
         line = moment.frame.f_lineno if moment.frame is not None else 0
         before = self._lines.get(line, 0)
         self._lines[line] = before + 1
         if before and len(self.recorder.optimizers) == 1 and len(self._discards) < 60:
             self._between(moment)
-        for early in self._watching:
-            early.cleared = early.cleared or any(p.grad is None or not sample_of(p.grad).any() for p in early.held)
 
     def _latest_node(self) -> int:
         """Autograd numbers its nodes in the order in which they are made: the number of one that is made now."""
@@ -96,9 +101,6 @@ class Wiring(Probe):
 
     def _between(self, moment: Backward) -> None:
         """Between two backwards of the same line without a step: are the gradients of the first one gone?"""
-        if moment.frame is not None and collects(moment.frame, self.recorder.optimizers.values()):
-            self._discards.clear()
-            return
         for watched in self.recorder.optimizers.values():
             gone = all(p.grad is None or not sample_of(p.grad).any() for p in ends(watched.parameters))
             self._discards.append(gone)

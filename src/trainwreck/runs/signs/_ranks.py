@@ -14,6 +14,8 @@ from trainwreck.runs.places import directory
 START, DIVERGED = 1e-6, 1e-4
 """Relative differences of weight norms above which replicas are not the same. Replicas that are kept in step agree bit
 for bit; the first allows for sums in another order, the second for kernels that are not deterministic (judgements)."""
+AVERAGED = "weights-moved-outside"
+"""Event of a recorder that saw weights change between steps (record/inside/ranks.py)."""
 MIN_STEPS = 8
 """Steps with the same loss on all ranks before that is no accident; losses of different batches agree in no digit."""
 
@@ -27,8 +29,11 @@ def across(runs: Sequence[Run]) -> Iterator[Evidence]:
         if len(facts) < 2 or any(f.get("sharded") for f in facts.values()):
             continue
         whole = [ranks[rank] for rank in facts]
-        yield from _gradients(whole)
-        yield from _weights(whole)
+        # Replicas that are averaged from time to time (local SGD) differ in between.
+        averaged = any(e.kind == AVERAGED for run in whole for e in run.events)
+        if not averaged:
+            yield from _gradients(whole)
+        yield from _weights(whole, averaged)
         yield from _data(whole)
 
 
@@ -41,7 +46,7 @@ def _facts(run: Run) -> dict[str, Any] | None:
     return event.value if event is not None and isinstance(event.value, dict) else None
 
 
-def _weights(ranks: list[Run]) -> Iterator[Evidence]:
+def _weights(ranks: list[Run], averaged: bool) -> Iterator[Evidence]:
     start = _first_difference(ranks, "start_norm", START)
     if start is not None:
         name, step, text = start
@@ -50,6 +55,7 @@ def _weights(ranks: list[Run]) -> Iterator[Evidence]:
         if isinstance(model, list) and len(model) == 2 and isinstance(model[0], str) and isinstance(model[1], int):
             item = replace(item, where=replace(item.where, kind="code", path=model[0], line=model[1]))
         yield item
+    if start is not None or averaged:
         return
     later = _first_difference(ranks, "weight_norm", DIVERGED)
     if later is not None:
