@@ -194,8 +194,9 @@ def _function(node: Node, first: Value) -> Value:
         return _joined(node, first, args)
     if op == "einsum":
         return _einsum(node.inputs)
-    numpy_draw = isinstance(first, Node) and first.op in GENERATORS and op in DRAWS
-    if numpy_draw and len(node.inputs) <= 1 + DRAWS[op] and "size" not in node.options:
+    made = isinstance(first, Node) and first.op in GENERATORS
+    numpy_draw = op in DRAWS and (made or node.full.startswith("numpy.random"))
+    if numpy_draw and len(node.inputs) <= made + DRAWS[op] and "size" not in node.options:
         return _drawn(node)
     if op in CREATES or op in ("eye", "arange", "linspace", "randperm"):
         generator = isinstance(first, Obj) or (isinstance(first, Node) and first.op in GENERATORS)

@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import batch_first
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, core, given, trained, users
+from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
 from trainwreck.code.shapes.domain import Shape
 
 ELEMENTWISE = frozenset(["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss"])
@@ -28,7 +29,8 @@ def broadcast(run: Rehearsing) -> Iterator[Answer]:
             continue
         if not isinstance(one, Node) or not isinstance(other, Node):
             continue
-        if node.op in ELEMENTWISE and (met := _crossed_before(run, one, other)) is not None:
+        squared = node.op == "sub" and any(u.op in ("pow", "square", "abs") for u in users(run).get(id(node), ()))
+        if (squared or node.op in ELEMENTWISE) and (met := _crossed_before(run, one, other)) is not None:
             yield Answer(met, "each element meets all others in what this is compared with", (node.place,))
             continue
         if not _crossed(one.shape, other.shape):
@@ -41,8 +43,9 @@ def broadcast(run: Rehearsing) -> Iterator[Answer]:
 
 def _crossed_before(run: Rehearsing, one: Node, other: Node) -> Place | None:
     """Where (N, 1) met (N,) in the target of (N,) predictions, which became (N, N)."""
-    flat, square = (one, other) if len(one.shape.dims) == 1 else (other, one)
-    if flat.shape.open or square.shape.open or len(flat.shape.dims) != 1 or len(square.shape.dims) != 2:
+    column = [len(side.shape.dims) == 1 or side.shape.dims[1:] == (1,) for side in (one, other)]
+    flat, square = (one, other) if column[0] else (other, one)
+    if flat.shape.open or square.shape.open or sum(column) != 1 or len(square.shape.dims) != 2:
         return None
     for node in ancestors(square, through=lambda n: n.op in ("add", "sub", "mul", "div", "detach", "float", "clamp")):
         if node.op not in ("add", "sub", "mul") or len(node.inputs) < 2:
@@ -66,7 +69,7 @@ def _of_samples(run: Rehearsing, node: Node, one: Node, other: Node) -> bool:
     for side in (one, other):
         if side.op in ("unsqueeze", "getitem", "expand", "outer", "param", "buffer") and len(side.shape.dims) == 2:
             return False
-        if not (batch_first(side) or side.shape.dims[0] is not None or _gathered(side)):
+        if not (batch_first(side) or sample_axis(run, side) == 0 or side.shape.dims[0] is not None or _gathered(side)):
             return False
         if side.op == "param":
             return False
@@ -76,7 +79,8 @@ def _of_samples(run: Rehearsing, node: Node, one: Node, other: Node) -> bool:
             return False
         if any(u.op in ("square", "abs", "mul", "huber") or (u.op == "pow" and u.inputs[1:2] == (2,)) for u in after):
             return True
-        return batch_first(one) and batch_first(other) and _reduced_whole(run, node)
+        samples = [batch_first(side) or sample_axis(run, side) == 0 for side in (one, other)]
+        return all(samples) and _reduced_whole(run, node)
     return _reduced_whole(run, node)
 
 
@@ -121,6 +125,8 @@ def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
                 return example.place
     for found in core(long):
         if found.op in RAW and found.place is not None and found.place[1].owner is not None:
+            if found.place[1] is node.place[1]:
+                break  # a stack of layers that is called right here
             if _squeezed_elsewhere(run, found):
                 return node.place
             scope = found.place[1]

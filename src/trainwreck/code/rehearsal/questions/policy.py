@@ -142,7 +142,7 @@ def orientation(value: Value, depth: int = 0) -> tuple[int, Node | None]:
             if sign:
                 return sign, where
         return 0, None
-    if node.op in ARRAYS or node.op in ("clamp", "detach", "squeeze", "getitem"):
+    if node.op in ARRAYS or node.op in ("clamp", "detach", "squeeze", "getitem", "exp"):
         return orientation(inputs[0], depth + 1) if inputs else (0, None)
     return 0, None
 
@@ -158,6 +158,8 @@ def _difference(node: Node, depth: int) -> tuple[int, Node | None]:
         if not found and centred is not None and any(n is _first(rest) for n in near(centred, 6)):
             found = 1
         return found * sign, (node if sign < 0 else where)
+    if {mine, his} == {"value", "chosen"}:
+        return (1 if mine == "chosen" else -1, node) if node.op == "sub" else (0, None)
     if mine == "value" and his != "value" and node.op == "sub":
         found, _ = orientation(other, depth + 1)
         return (-1, node) if found >= 0 else (0, node)
@@ -186,6 +188,8 @@ def _kind(value: Value) -> str:
             return "mean"
         if node.op in ("linear", "mul", "conv1d", "conv2d", "embedding", "tanh", "bilinear"):
             break
+        if node.op == "gather" and node.inputs and _kind(node.inputs[0]) == "value":
+            return "chosen"  # the value of the action that was taken, beside that of the state
         inner = (
             _first(node.inputs[0]) if node.inputs and node.op in ARRAYS | {"detach", "max", "amax", "part"} else None
         )

@@ -19,7 +19,7 @@ KEEPS = RAW | RECURRENT | ATTENTION | frozenset(
     """embedding layer_norm batch_norm group_norm rms_norm rmsnorm dropout relu gelu tanh sigmoid silu softplus elu
     leaky_relu softmax log_softmax exp log clamp neg abs sqrt float to double long int detach clone contiguous scale
     masked_fill setitem eq ne lt gt le ge invert logical_not cumsum flip roll normalize sin cos pow square data cuda cpu
-    grucell lstmcell rnncell type requires_grad_ nan_to_num
+    grucell lstmcell rnncell gather take_along_dim type requires_grad_ nan_to_num
     from_numpy tensor as_tensor numpy avgpool1d maxpool1d avg_pool1d max_pool1d""".split()
 )  # fmt: skip
 """What leaves the samples on their axis."""

@@ -95,10 +95,11 @@ def clipped_elsewhere(run: Rehearsing) -> Iterator[Answer]:
     life = lives(run)
     if not life.sure:
         return
+    by_hand = {id(e.subject) for e in run.tape if e.name == "set_grad"}  # master copies are given their gradients
     for place in dict.fromkeys(e.place[0] for e, _, _ in life.clips if e.place is not None):
         mine = [c for c in life.clips if c[0].place is not None and c[0].place[0] is place]
         event, params, _ = mine[-1]
-        if not params or not event.turns or event.place is None:
+        if not params or not event.turns or event.place is None or ids(params) & by_hand:
             continue
         giving = [b for b in backwards(run) if ids(params) & ids(reached(b)) and b.turns]
         after = [

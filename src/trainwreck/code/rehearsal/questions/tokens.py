@@ -274,7 +274,12 @@ def _sees_only_the_past(shift: Shift) -> bool | None:
             if node.owner.get("bidirectional", 7, False) is not False:
                 return None
             recurrent = True
-        if node.op in ("conv1d", "conv2d", "embeddingbag"):
+        if node.op == "conv1d":
+            causal = convolved(node)
+            if causal is None:
+                return None
+            masked, open_attention = masked or causal, open_attention or not causal
+        if node.op in ("conv2d", "embeddingbag"):
             return None
         kind = attention(node)
         masked = masked or kind is True
@@ -282,6 +287,25 @@ def _sees_only_the_past(shift: Shift) -> bool | None:
     if open_attention:
         return False
     return True if recurrent or masked else None
+
+
+def convolved(node: Node) -> bool | None:
+    """True for a convolution over time that sees nothing that comes later, False for one that does, else None."""
+    layer = node.owner
+    given = node.inputs[0] if node.inputs else None
+    if layer is None or layer.name != "Conv1d" or not isinstance(given, Node):
+        return None
+    kernel, own, dilation = layer.get("kernel_size", 2), layer.get("padding", 4, 0), layer.get("dilation", 5, 1)
+    if not all(isinstance(n, int) for n in (kernel, own, dilation)) or kernel == 1:
+        return True if kernel == 1 and own == 0 else None
+    if own != 0:
+        return None  # what is too much may be cut off afterwards
+    amounts = given.options.get("pad", (*given.inputs[1:2], None)[0]) if given.op in ("pad", "constantpad1d") else None
+    if not isinstance(amounts, tuple) or len(amounts) < 2 or not all(isinstance(n, int) for n in amounts[:2]):
+        return None
+    if sum(amounts[:2]) != (kernel - 1) * dilation:
+        return None
+    return bool(amounts[1] == 0)
 
 
 def attention(node: Node) -> bool | None:
@@ -339,6 +363,11 @@ def sees_the_future(run: Rehearsing) -> Iterator[Answer]:
         if shift.ahead != 1:
             continue
         for node in ancestors(shift.logits):
+            if node.op == "conv1d" and convolved(node) is False and node.place is not None and _over(node, shift.fed):
+                pad = node.inputs[0].place if isinstance(node.inputs[0], Node) else None
+                text = "padding on the right: this sees tokens to come, and the network is trained on the next one"
+                yield Answer(pad or node.place, text, _proof(shift))
+                return
             if attention(node) is False and node.place is not None and _over(node, shift.fed):
                 text = "attention over tokens to come: the network is trained on the next token without a mask"
                 yield Answer(node.place, text, _proof(shift))

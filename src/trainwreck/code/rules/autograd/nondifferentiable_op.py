@@ -20,7 +20,9 @@ from trainwreck.code.flow import back
 from trainwreck.code.params import learners, parts
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.actors import unreached
 from trainwreck.code.rehearsal.questions.cuts import hard
+from trainwreck.code.rehearsal.questions.partly import latent_hard
 from trainwreck.code.rehearsal.questions.sampling import without_path
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -99,7 +101,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
     yield from found
     if not found:
-        yield from further(__name__, project, answers(__name__, project, hard), without_path)
+        yield from further(__name__, project, answers(__name__, project, hard), without_path, unreached, latent_hard)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

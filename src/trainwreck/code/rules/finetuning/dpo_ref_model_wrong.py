@@ -21,6 +21,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.preferences import own_reference
+from trainwreck.code.rehearsal.questions.references import added, unrelated
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import keyword_place
@@ -119,7 +120,7 @@ MAX_DEPTH = 8
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), own_reference)
+    yield from further(__name__, project, _written(project), own_reference, added, unrelated)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -18,6 +18,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.preferences import swapped as _swapped
+from trainwreck.code.rehearsal.questions.references import equal_answers
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -75,7 +76,7 @@ WORSE = pattern(r"reject|\blose|_lose|loser|(^|_)l(_|$)|worse|dispref|negative",
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), _swapped)
+    yield from further(__name__, project, _written(project), _swapped, equal_answers)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

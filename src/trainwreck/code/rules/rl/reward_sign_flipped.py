@@ -15,6 +15,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.actors import minimised
 from trainwreck.code.rehearsal.questions.policy import minimised as _minimised
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -46,7 +47,7 @@ REWARD = pattern(r"^(\w+_)?(adv\w*|advantage\w*|return\w*|rewards?\w*|reward_to_
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), _minimised)
+    yield from further(__name__, project, _written(project), _minimised, minimised)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

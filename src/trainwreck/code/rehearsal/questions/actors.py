@@ -1,0 +1,109 @@
+"""Actors that are trained through a critic: the sign of its verdict, and whether it reaches the actor at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Place
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.terms import Term, losses_of, number_of, parameters_behind, squared_error
+
+CUTS = frozenset(["sample", "argmax", "multinomial", "round", "bernoulli", "one_hot"])
+"""What gives a value without a gradient."""
+
+
+TAKEN_OUT = frozenset(["item", "numpy", "tolist", "int", "float", "clip"])
+
+
+class Verdict(NamedTuple):
+    """A term of an actor's loss that is the output of a critic for what the actor did."""
+
+    event: Event
+    term: Term
+    mine: set[int]
+    """The parameters (by ``id``) that the next step moves."""
+
+
+def verdicts(run: Rehearsing) -> Iterator[Verdict]:
+    """Outputs of networks that learn from rewards, in losses whose step moves other networks."""
+    critics = _critics(run)
+    if not critics:
+        return
+    for event, found in losses_of(run):
+        after = next((e for e in steps(run) if e.serial > event.serial and e.turns == event.turns), None)
+        mine = {id(p) for p in held(after)} if after is not None else set()
+        for term in found:
+            live = parameters_behind(term.node, through_grad=True)
+            if term.factors or not term.sign or not live or not (live.keys() & critics) or live.keys() & critics & mine:
+                continue
+            if squared_error(term.node) is None and term.node.op in ("min", "minimum", "linear", "max", "mean", "add"):
+                yield Verdict(event, term, mine)
+
+
+def _critics(run: Rehearsing) -> set[int]:
+    """The parameters (by ``id``) of networks that are fitted to a reward and a discounted value of what follows."""
+    found: set[int] = set()
+    for _, all_terms in losses_of(run):
+        for term in all_terms:
+            pair = squared_error(term.node)
+            if pair is None or pair[0].grad == pair[1].grad:
+                continue
+            output, target = pair if pair[0].grad else pair[::-1]
+            if any(_discounted(n) for n in ancestors(target)):
+                found |= parameters_behind(output, through_grad=True).keys()
+    return found
+
+
+def _discounted(node: Node) -> bool:
+    """``reward + 0.97 * value``, with no network behind the reward."""
+    if node.op != "add" or len(node.inputs) < 2:
+        return False
+    for reward, rest in (node.inputs[:2], node.inputs[1::-1]):
+        if not isinstance(reward, Node) or not isinstance(rest, Node) or rest.op != "mul":
+            continue
+        numbers = [f for n in ancestors(rest, through=lambda n: n.op == "mul") for i in n.inputs
+                   if (f := number_of(i)) is not None]  # fmt: skip
+        if any(0.5 < f <= 1 for f in numbers) and not _computed(reward) and parameters_behind(rest):
+            return True
+    return False
+
+
+def _computed(reward: Node) -> bool:
+    """True where a network gives the value itself; that actions which led to it came from one is no matter."""
+    return any(n.op == "param" for n in ancestors(reward, through=lambda n: n.op not in CUTS | TAKEN_OUT))
+
+
+def minimised(run: Rehearsing) -> Iterator[Answer]:
+    """The actor is trained towards what its critic values least."""
+    for verdict in verdicts(run):
+        if verdict.term.sign > 0 and parameters_behind(verdict.term.node, through_grad=True).keys() & verdict.mine:
+            text = "the critic's value of the actor's own action is part of what is minimised: it has to be taken off"
+            place = _sum(verdict.term)
+            if place is not None:
+                yield Answer(place, text, (verdict.event.place,) if verdict.event.place is not None else ())
+                return
+
+
+def _sum(term: Term) -> Place | None:
+    """The sum that gives the term its sign."""
+    signs = [n for n in term.path if n.op in ("add", "sub", "neg", "mul") and n.place is not None]
+    return signs[-1].place if signs else term.path[-1].place if term.path else term.node.place
+
+
+def unreached(run: Rehearsing) -> Iterator[Answer]:
+    """A sample without a gradient between the actor and the critic: the verdict teaches the actor nothing."""
+    for verdict in verdicts(run):
+        if parameters_behind(verdict.term.node, through_grad=True).keys() & verdict.mine:
+            continue
+        for node in ancestors(verdict.term.node):
+            if node.op in CUTS and node.place is not None and parameters_behind(node).keys() & verdict.mine:
+                text = "this cuts the gradient: the critic's verdict does not reach the parameters that are trained"
+                yield Answer(node.place, text, (verdict.event.place,) if verdict.event.place is not None else ())
+                return
+
+
+__all__ = ["minimised", "unreached"]

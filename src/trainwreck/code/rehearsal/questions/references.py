@@ -1,0 +1,121 @@
+"""References of preference losses: unrelated ones, ones that are added instead of taken off, and equal answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Obj, Value, is_module
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.policy import log_probability
+from trainwreck.code.rehearsal.questions.preferences import Margin, margins
+from trainwreck.code.rehearsal.questions.terms import Term, parameters_behind
+
+MOVES = frozenset(["getitem", "unsqueeze", "squeeze", "view", "reshape", "long", "to", "batch", "element", "flatten"])
+LIKELIHOODS = frozenset(["log_softmax", "log_prob", "cross_entropy"])
+
+
+def added(run: Rehearsing) -> Iterator[Answer]:
+    """The reference's log-probability of an answer has the sign of the policy's own."""
+    for margin in margins(run):
+        live, still = _sides(margin)
+        if len(live) != 2 or len(still) != 2 or {t.sign for t in live} != {1, -1} or not margin.rewarded:
+            continue
+        for term in still:
+            mine = next((t for t in live if _data(t) and _data(t) == _data(term)), None)
+            if mine is None or mine.sign != term.sign:
+                continue
+            place = next((n.place for n in reversed(term.path) if n.op in ("add", "sub") and n.place), None)
+            if place is not None:
+                yield Answer(place, "the reference's log-probability is added to the policy's: it has to be taken off")
+                return
+
+
+def unrelated(run: Rehearsing) -> Iterator[Answer]:
+    """The reference is a network of its own with fresh weights: nothing was copied into it."""
+    trained = {id(p) for e in steps(run) for p in held(e)}
+    for margin in margins(run):
+        live, still = _sides(margin)
+        for term in still if live else ():
+            mine, other = parameters_behind(term.node), parameters_behind(live[0].node)
+            if not mine or mine.keys() & (other.keys() | trained) or not other.keys() & trained:
+                continue
+            holder = next((o for o in run.objects if is_module(o) and o.cls is not None
+                           and {id(p) for p in run.parameters(o)[0]} >= mine.keys()), None)  # fmt: skip
+            if holder is None or holder.copy_of is not None or holder.place is None:
+                continue
+            if any(e.name not in INITIAL for p in mine.values() for e in p.writes):
+                continue
+            text = "the reference has weights of its own: those of the policy were never copied into it"
+            yield Answer(holder.place, text, (margin.node.place,) if margin.node.place is not None else ())
+            return
+
+
+INITIAL = frozenset(
+    """requires_grad zeros_ ones_ normal_ uniform_ xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_
+    trunc_normal_ orthogonal_ constant_ fill_ zero_""".split()
+)
+"""What is written into weights at the start, and no copy of others."""
+
+
+def equal_answers(run: Rehearsing) -> Iterator[Answer]:
+    """Both answers of the pairs are the same data."""
+    for margin in margins(run):
+        live, _ = _sides(margin)
+        for one in live:
+            for other in live:
+                if one.sign <= 0 or other.sign >= 0:
+                    continue
+                mine, its = _data(one), _data(other)
+                later = _root(other)
+                if mine and mine == its and later is not None and later.place is not None:
+                    text = "the answer that is better and the one that is worse are the same"
+                    yield Answer(later.place, text, (margin.node.place,) if margin.node.place is not None else ())
+                    return
+
+
+def _sides(margin: Margin) -> tuple[list[Term], list[Term]]:
+    live = [t for t in margin.found if t.node.grad and t.sign and log_probability(t.node) is not None]
+    still = [t for t in margin.found if not t.node.grad and t.sign and _origin(t.node) is not None]
+    return live, still
+
+
+def _origin(node: Node) -> Node | None:
+    return next((n for n in ancestors(node) if n.op in LIKELIHOODS), None)
+
+
+def _root(term: Term) -> Node | None:
+    """The tokens or actions that a log-probability is about, as they were made."""
+    for inner in (*term.path, *ancestors(term.node, through=lambda n: n.op not in LIKELIHOODS)):
+        if inner.op in ("gather", "take_along_dim") and len(inner.inputs) > 1:
+            at: Value = next((i for i in reversed(inner.inputs) if isinstance(i, Node)), None)
+            while isinstance(at, Node) and at.op in MOVES and at.inputs and isinstance(at.inputs[0], Node):
+                at = at.inputs[0]
+            return at if isinstance(at, Node) else None
+    return None
+
+
+def _data(term: Term) -> tuple[object, ...]:
+    """Equal for log-probabilities of the same data, however often they were read; empty where that isn't known."""
+    root = _root(term)
+    if root is None or root.unknown or root.op in ("argument", "call"):
+        return ()
+    return _key(root)
+
+
+def _key(value: Value, depth: int = 0) -> tuple[object, ...]:
+    """Equal for values that are selected alike from the same ones."""
+    if isinstance(value, tuple):
+        return tuple(_key(v, depth) for v in value)
+    if isinstance(value, Obj) and value.kind == "builtins.slice":
+        return ("slice", *map(repr, value.args))
+    if not isinstance(value, Node):
+        return (repr(value),)
+    if value.op in ("where", "getitem", "lt", "gt", "unsqueeze", "eq", "part") and depth < 4:
+        return (value.op, *(_key(i, depth + 1) for i in value.inputs))
+    return (id(value),)
+
+
+__all__ = ["added", "equal_answers", "unrelated"]
