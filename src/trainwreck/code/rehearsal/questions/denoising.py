@@ -77,7 +77,7 @@ def _mixed(value: Value, noise: Node) -> bool:
 def other_noise(run: Rehearsing) -> Iterator[Answer]:
     """The target is noise that was never added to the input."""
     for found in denoisers(run):
-        targets = [n for n in ancestors(found.target, through=_arithmetic) if n.op in NOISE]
+        targets = list(_told_noise(found.target))
         fresh = [n for n in targets if not any(n is o for o in found.noises)]
         if fresh and len(fresh) == len(targets):
             place = found.loss.place or fresh[0].place
@@ -89,6 +89,20 @@ def other_noise(run: Rehearsing) -> Iterator[Answer]:
                 yield Answer(place, text, tuple(p for p in (found.noises[0].place, found.loss.place) if p is not None))
                 return
     yield from _of_samples(run)
+
+
+def _told_noise(value: Value, depth: int = 0) -> Iterator[Node]:
+    """The noise that a target consists of: scaled, or with something taken off. Data with noise are none."""
+    node = next(iter(parts(value)), None)
+    if node is None or depth > 30:
+        return
+    if node.op in NOISE:
+        yield node
+    elif node.op in ("mul", "div", "neg", "sub", "either"):
+        for item in node.inputs[:2]:
+            yield from _told_noise(item, depth + 1)
+    elif node.op in STRUCTURE and node.op not in ("getitem", "index_select", "gather"):
+        yield from _told_noise(node.inputs[:1], depth + 1)
 
 
 def _of_samples(run: Rehearsing) -> Iterator[Answer]:

@@ -168,6 +168,12 @@ def _is_unit(run: Rehearsing, value: Value) -> bool:
         base = value.inputs[0] if value.inputs else None
         if value.op == "div" and isinstance(base, Node) and _norm(value.inputs[1], base) is not None:
             return True
+        if value.op in ("mul", "div") and len(value.inputs) > 1:
+            wide = [i for i in value.inputs[:2] if isinstance(i, Node) and (i.shape.open or i.shape.dims)]
+            if len(wide) != 1:
+                return False
+            value = wide[0]
+            continue
         turned = value.op in KEEPS or value.op in ("t", "T", "mT", "transpose", "unsqueeze", "permute", "getitem")
         if not turned and value.op not in JOINS:
             return False

@@ -124,8 +124,24 @@ def _square(logits: Node, target: Node) -> tuple[Place, str] | None:
         return None
     if one is other and _counts_up(target):
         return target.place, "each row is compared with all of its own list, and the targets name the row itself"
+    if one is not other and one.grad and other.grad and _alike(one, other) and (moved := _moved(target)) is not None:
+        return moved.place or target.place, "the positives stand on the diagonal, and the targets have another order"
     if one is not other and level(target) == 0.0 and one.grad and other.grad and _alike(one, other):
         return target.place, "the positives stand on the diagonal, and the targets name the first column"
+    return None
+
+
+def _moved(target: Node) -> Node | None:
+    """Where numbers that count the rows are turned round, shifted or shuffled."""
+    at: Value = target
+    for _ in range(8):
+        if not isinstance(at, Node) or not at.inputs:
+            return None
+        if at.op in ("flip", "roll") and isinstance(at.inputs[0], Node) and _counts_up(at.inputs[0]):
+            return at
+        if at.op not in MOVES:
+            return None
+        at = at.inputs[0]
     return None
 
 
@@ -145,4 +161,6 @@ def _rows(value: Value) -> Node | None:
 
 def _alike(one: Node, other: Node) -> bool:
     """True for two batches of embeddings, of which none is a table of weights."""
-    return all(n.op != "param" and number_of(n) is None and len(n.shape.dims) == 2 for n in (one, other))
+    return all(
+        n.op != "param" and number_of(n) is None and (n.shape.open or len(n.shape.dims) == 2) for n in (one, other)
+    )

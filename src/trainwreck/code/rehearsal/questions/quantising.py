@@ -16,6 +16,8 @@ from trainwreck.code.rehearsal.questions.terms import Term, losses_of, parameter
 
 NEAREST = frozenset(["argmin", "argmax", "min", "max", "topk", "one_hot"])
 LOOKUPS = frozenset(["getitem", "embedding", "index_select", "matmul", "mm", "einsum", "gather", "take"])
+DISTANCES = frozenset(["cdist", "sub", "add", "mul", "pow", "square", "norm", "t", "T", "transpose", "sum"])
+"""What a further codebook is compared with or corrected by: no layer that comes after the lookup."""
 DOMINATES = 10.0
 """Weight of the commitment beside the reconstruction. The papers use 0.25 to 2 (arXiv:1711.00937)."""
 
@@ -135,7 +137,7 @@ def _trainable(run: Rehearsing, key: int) -> bool:
 
 def _beyond(term: Term, look: Lookup) -> Node | None:
     """What the network after the lookup is given, if this term looks at its output; None for terms on the codes."""
-    at_layers = [n for n in ancestors(term.node) if n.op not in LOOKUPS and any(
+    at_layers = [n for n in ancestors(term.node) if n.op not in LOOKUPS | DISTANCES and any(
         isinstance(i, Node) and i.op == "param" and i is not look.codes and id(i) not in look.encoder for i in n.inputs
     )]  # fmt: skip
     for layer in reversed(at_layers):

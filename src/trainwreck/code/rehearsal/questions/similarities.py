@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, bounds, trained
 from trainwreck.code.rehearsal.questions.terms import number_of
 from trainwreck.code.rehearsal.questions.views import has_length as _length
 
+PRODUCTS = frozenset(["matmul", "mm", "bmm", "inner"])
 HOT, COLD = 2.0, 0.004
 """Published temperatures lie between 0.01 (the clip of CLIP, arXiv:2103.00020) and 1 (arXiv:2002.05709, table 5)."""
 
@@ -35,19 +36,49 @@ def scaled(run: Rehearsing) -> Iterator[Answer]:
                 if not number:
                     break
                 factor = factor / number if at.op == "div" else factor * number
-                place, at = at.place if place is None else place, rest
+                place, at = _given_at(at, rest) if place is None else place, rest
             elif at.op in STRUCTURE or at.op in ("masked_fill", "masked_fill_", "T", "t", "add", "sub"):
                 at = at.inputs[0]
             elif at.op in JOINS:
                 at = next(iter(parts(at.inputs[0])), None) if at.inputs else None
             else:
                 break
-        if place is None or not isinstance(at, Node) or not _cosine(at):
+        if isinstance(at, Node) and at.op in PRODUCTS and len(at.inputs) > 1:
+            sides = [_side(i) for i in at.inputs[:2]]
+            place = place or next((p for _, p, _ in sides if p is not None), None)
+            factor *= sides[0][0] * sides[1][0]
+            unit = all(isinstance(s, Node) and _unit(s) for _, _, s in sides)
+        else:
+            unit = isinstance(at, Node) and _cosine(at)
+        if place is None or not unit:
             continue
         if factor <= 1 / HOT or factor >= 1 / COLD:
             text = f"similarities between -1 and 1 are multiplied by {factor:.3g}: the loss is "
             yield Answer(place, text + ("nearly flat" if factor < 1 else "a hard maximum"))
             return
+
+
+def _side(value: Value) -> tuple[float, Place | None, Value]:
+    """Of one side of a product: the number in front of it, where that stands, and what is left."""
+    factor, place = 1.0, None
+    for _ in range(6):
+        if not isinstance(value, Node) or value.op not in ("mul", "div") or len(value.inputs) < 2 or _unit(value):
+            break
+        number, rest = _gain(value.inputs[1]), value.inputs[0]
+        if number is None and value.op == "mul":
+            number, rest = _gain(value.inputs[0]), value.inputs[1]
+        if not number:
+            break
+        factor, place = (factor / number if value.op == "div" else factor * number), place or _given_at(value, rest)
+        value = rest
+    return factor, place, value
+
+
+def _given_at(product: Node, rest: Value) -> Place | None:
+    """Where a scale is given its first value, if it is learned; else the product."""
+    scale = next((i for i in product.inputs[:2] if i is not rest), None)
+    made = next((n for n in near(scale, 6) if n.op == "param" and n.place is not None), None)
+    return made.place if made is not None else product.place
 
 
 def _gain(value: Value) -> float | None:

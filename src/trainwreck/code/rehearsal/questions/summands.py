@@ -28,7 +28,8 @@ class Idle(NamedTuple):
 
 def idle(run: Rehearsing) -> Iterator[tuple[Node, Idle]]:
     """The summands of each loss that hang in no graph, beside others that do."""
-    trained = ids(p for e in steps(run) for p in held(e) if p.trainable is not False)
+    reached = {id(p) for e in run.tape if e.name == "backward" for p in e.state.get("reached", ())}
+    trained = ids(p for e in steps(run) for p in held(e) if p.trainable is not False or id(p) in reached)
     for event in backwards(run):
         for loss in candidates(event.subject):
             leaves = list(_leaves(loss))

@@ -184,6 +184,8 @@ def squared_error(node: Node) -> tuple[Node, Node] | None:
         for _ in range(4):
             if inner.op in STRUCTURE and inner.inputs and isinstance(inner.inputs[0], Node) and inner.op != "detach":
                 inner = inner.inputs[0]
+        if inner.op == "div" and isinstance(inner.inputs[0], Node):
+            inner = inner.inputs[0]  # by a deviation
         return _difference(inner)
     if node.op in ("mul",) and len(inputs) == 2 and inputs[0] is inputs[1] and isinstance(inputs[0], Node):
         return _difference(inputs[0])

@@ -21,6 +21,7 @@ from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.branches import looks_only
 from trainwreck.code.rehearsal.questions.cutoff import used_as_numbers
 from trainwreck.code.rehearsal.questions.cuts import detached
+from trainwreck.code.rehearsal.questions.partly import latent_cut_off
 from trainwreck.code.rehearsal.questions.summands import without_gradient
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.spine import RESHAPES
@@ -97,7 +98,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from found
     if not found:
         first = answers(__name__, project, detached)
-        yield from further(__name__, project, first, looks_only, without_gradient, used_as_numbers)
+        yield from further(__name__, project, first, looks_only, without_gradient, used_as_numbers, latent_cut_off)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -57,6 +57,8 @@ def train(net, x):
 LEFT = 0.15
 """Share of the variance of the data at the last step; DDPM (arXiv:2006.11239) leaves 4e-5, its 1,000 steps from 1e-4 to
 0.02."""
+MOST = 0.5
+"""With more of the data than of the noise in its last step, nothing like it is ever drawn at the start of sampling."""
 MANY = 20_000
 """Steps that are multiplied; no schedule has more."""
 
@@ -71,7 +73,7 @@ def find(project: Project) -> Iterator[Evidence]:
         left = _left(project, call)
         if left is not None and left > LEFT:
             text = f"{left:.0%} of the signal's variance is left at the last step of this schedule"
-            yield sighting(__name__, (statement, call.scope), text)
+            yield sighting(__name__, (statement, call.scope), text, severity="warning" if left > MOST else None)
 
 
 def _left(project: Project, call: Call) -> float | None:
