@@ -76,6 +76,8 @@ class Evaluated:
     """Where the model was called."""
     words: list[str]
     """The calls on the way there, as they are written."""
+    beside: bool = False
+    """Whether the same line evaluates something else as well."""
     rows: list[int] = field(default_factory=list)
     sums: Sums = field(default_factory=Sums)
 
@@ -142,6 +144,7 @@ class Streams(Probe):
         if found:
             self._looks[places] = self._looks.get(places, 0) + 1
         for evaluated in found:
+            evaluated.beside = sum(other.line == evaluated.line for other in found) > 1
             self._judge_rows(evaluated)
             self._judge_scale(evaluated)
 
@@ -248,6 +251,8 @@ class Streams(Probe):
         calls = " ".join(evaluated.words).replace("_", " ")
         if HELD_OUT.search(calls) or TRAINING.search(calls):
             return bool(HELD_OUT.search(calls)) and not TRAINING.search(calls)
+        if evaluated.beside:
+            return False  # the words of the line may be the other's
         places = [*evaluated.places, evaluated.line]
         text = " ".join(f"{linecache.getline(path, line)} {around(path, line)}" for path, line in places)
         text = text.replace("_", " ")
