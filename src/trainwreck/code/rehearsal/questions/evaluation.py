@@ -104,7 +104,8 @@ def _scaling(path: Path) -> tuple[str, ...]:
 
 def _scales(path: Path) -> list[tuple[str, Node]]:
     found: list[tuple[str, Node]] = []
-    for node, before in zip(path.nodes[1:], path.nodes, strict=False):
+    after = [*path.nodes[2:], None]
+    for node, before, following in zip(path.nodes[1:], path.nodes, after, strict=False):
         if node.op in ("transform", "fit_transform") and node.owner is not None:
             found.append(("transform", node))
         if node.op not in SCALES:
@@ -112,8 +113,17 @@ def _scales(path: Path) -> list[tuple[str, Node]]:
         rest = [i for i in node.inputs if i is not before]
         if any(isinstance(i, Node) and not statistic(i) and not _constant(i) for i in rest):
             continue
+        if node.op in ("mul", "div") and (_masked(before) or (following is not None and _masked(following))):
+            continue  # it makes up for what a random mask takes away
         found.append((node.op, node))
     return found
+
+
+def _masked(node: Node) -> bool:
+    """True for a product with a mask of zeros and ones that is drawn anew."""
+    masks = (near(i, 6) for i in node.inputs[:2] if isinstance(i, Node)) if node.op == "mul" else ()
+    compared = frozenset(["lt", "le", "gt", "ge", "bernoulli"])
+    return any(any(n.op in compared for n in m) and any(n.op in RANDOM for n in m) for m in masks)
 
 
 def _constant(node: Node) -> bool:

@@ -89,7 +89,7 @@ def _averages(run: Rehearsing) -> Iterator[tuple[Node, list[Node], Value]]:
                 continue
         else:
             continue
-        leaves = _comprehended(upper)
+        leaves = _comprehended(upper) or _summed(upper)
         leaves += [n for n in _leaves(upper, node) if any(id(t) in loops for t in n.turns[len(node.turns) :])]
         if leaves and any(_judged(run, leaf) for leaf in leaves):
             yield node, leaves, lower
@@ -101,6 +101,19 @@ def _comprehended(value: Value) -> list[Node]:
         return []
     of_loader = value.source.name in LOADERS and value.place is not None
     return [n for n in value.items if isinstance(n, Node) and not n.grad and n.inputs] if of_loader else []
+
+
+def _summed(value: Value) -> list[Node]:
+    """The summands of ``sum(... for x, y in loader)``, outside of autograd."""
+    call = value.place[0] if isinstance(value, Node) and value.op in ("add", "sum") and value.place else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "sum" or not call.args:
+        return []
+    if not isinstance(call.args[0], ast.GeneratorExp | ast.ListComp):
+        return []
+    parts_of = [n for n in ancestors(value, through=lambda n: n.place is not None and n.place[0] is call)]
+    leaves = [n for n in parts_of if n.place is None or n.place[0] is not call]
+    of_batches = all(any(m.op == "batch" for m in ancestors(n)) for n in leaves)
+    return leaves if of_batches and all(not n.grad for n in leaves) else []
 
 
 def _loops(run: Rehearsing) -> set[int]:
@@ -255,7 +268,7 @@ def _unit(run: Rehearsing, lower: Value, leaves: list[Node]) -> str | None:
     if not isinstance(value, Node):
         return None
     if value.op == "len":
-        return _lengths_of(value.inputs[0] if value.inputs else None)
+        return _lengths_of(value.inputs[0] if value.inputs else None, turn)
     if value.op in ("size", "numel"):
         return "samples" if turn is not None and turn not in value.turns else None
     if value.op == "add" and _running(value):
@@ -267,7 +280,7 @@ def _unit(run: Rehearsing, lower: Value, leaves: list[Node]) -> str | None:
     return None
 
 
-def _lengths_of(held: Value) -> str | None:
+def _lengths_of(held: Value, turn: Turn | None) -> str | None:
     for one in candidates(held):
         if isinstance(one, Obj) and one.name in LOADERS:
             return "batches"
@@ -276,7 +289,9 @@ def _lengths_of(held: Value) -> str | None:
         if isinstance(one, Obj) and one.cls is not None and one.cls.find("__getitem__") is not None:
             return "samples"
         if isinstance(one, Items):
-            return "batches" if one.kind == "list" and any(n.turns for n in parts(one)) else None
+            # a list that was filled in another loop may as well hold the samples
+            filled = turn is not None and any(t.node is turn.node for n in parts(one) for t in n.turns)
+            return "batches" if filled or (turn is not None and turn.over is one) else None
         if isinstance(one, Node):
             return "batches" if one.op == "split" else "samples" if not one.turns and one.op != "argument" else None
     return None

@@ -251,11 +251,11 @@ def _frozen_whole(project: Project, switched: Call) -> bool:
 
 
 def _of_others(project: Project, outer: ast.AST, scope: Scope) -> bool:
-    """True if what the loop puts into evaluation mode is built in the loop, and no optimizer has its parameters."""
+    """True if what the loop puts into evaluation mode is built in the loop: each turn begins with another one."""
     inside = [c for c in project.calls("eval") if c.receiver is not None and c.node in set(ast.walk(outer))]
-    trained, nodes = _trained(project, optimizers(project)), {id(n) for n in ast.walk(outer)}
+    nodes = {id(n) for n in ast.walk(outer)}
     built = [{id(c.node) for c in made(project, c.receiver, scope)} for c in inside if c.receiver is not None]
-    return bool(built) and all(b and b <= nodes and not b & trained for b in built)
+    return bool(built) and all(b & nodes for b in built)
 
 
 def _stepped(project: Project, steps: list[Call]) -> list[Call]:
