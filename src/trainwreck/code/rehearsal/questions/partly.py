@@ -55,10 +55,16 @@ def _answers(run: Rehearsing, *, hard: bool) -> Iterator[Answer]:
             if not lost or not lost <= taught or not reached:
                 continue
             cut = _cut(term.node, lost)
-            if cut is not None and cut.place is not None and (cut.op in HARD) == hard:
+            if cut is not None and cut.place is not None and (cut.op in HARD) == hard and not _scored(cut, found):
                 text = "the gradient of the reconstruction ends here: only the divergence trains what stands behind"
                 yield Answer(cut.place, text, (event.place,) if event.place is not None else ())
                 return
+
+
+def _scored(cut: Node, found: list[Term]) -> bool:
+    """True where the likelihood of the draw itself is weighed (a score function): that is the draw's gradient."""
+    likelihoods = (n for t in found for n in ancestors(t.node) if n.op == "log_prob" and n.grad)
+    return any(cut is inner for n in likelihoods for i in n.inputs[:1] for inner in ancestors(i))
 
 
 def _cut(value: Node, lost: set[int]) -> Node | None:
