@@ -140,7 +140,14 @@ def test_positions_of_tokens(position: bool, causal: bool) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [((16, 5, 6), (5, 16, 6)), ((8, 3, 64), (8, 64, 3)), ((16, 5, 8), (16, 2, 5, 4)), ((16, 2, 5, 4), (16, 5, 8))],
+    [
+        ((48, 16), (6, 16, 8)),
+        ((6, 16, 4, 2), (48, 16)),
+        ((16, 5, 6), (5, 16, 6)),
+        ((8, 3, 64), (8, 64, 3)),
+        ((16, 5, 8), (16, 2, 5, 4)),
+        ((16, 2, 5, 4), (16, 5, 8)),
+    ],
 )
 def test_reshapes_that_should_have_been_permutations(before: tuple[int, ...], after: tuple[int, ...]) -> None:
     assert reshapes.moves(before, after)

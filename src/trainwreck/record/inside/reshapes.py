@@ -50,7 +50,7 @@ def _channels(a: list[int], b: list[int]) -> bool:
     """``[B, C, T]`` or ``[B, C, H, W]`` as ``[B*T, C]``: the last dimension of a row holds neighbours, not channels."""
     if len(a) not in (3, 4) or len(b) != 2 or a[1] != b[1] or a[1] < LEAST:
         return False
-    return a[-1] % a[1] != 0 and a[1] % a[-1] != 0
+    return a[-1] != a[1]
 
 
 def _heads(a: list[int], b: list[int]) -> bool:
