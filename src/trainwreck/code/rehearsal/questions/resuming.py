@@ -270,6 +270,8 @@ def _names(run: Rehearsing, key: str) -> Iterator[str]:
             for node in scope.nodes:
                 for at, item in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
                     known = isinstance(at, ast.Constant) and at.value == key
+                    if isinstance(item, ast.BinOp) and isinstance(item.right, ast.Constant):
+                        item = item.left  # ``"epoch": self.epoch + 1``
                     if known and isinstance(item, ast.Name | ast.Attribute):
                         yield written(item)
 

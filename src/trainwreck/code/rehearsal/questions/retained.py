@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Turn, Value
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Turn, Value
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, trained, users
@@ -30,6 +30,8 @@ def retained(run: Rehearsing) -> Iterator[Answer]:
             continue
         kept = [n for a in event.args for n in parts(a) if n.grad and n.op not in ("param", "batch")]
         loop = event.turns[-1]
+        if not _steps(run, loop) and _by_listener(loop):
+            loop = next((t for t in reversed(event.turns) if _steps(run, t)), loop)
         lost = [n for n in kept if id(n) in losses or flat_number(n)]
         if lost and _steps(run, loop) and not _used_later(run, lost, used, loop):
             yield Answer(
@@ -77,6 +79,11 @@ def _goes_on(run: Rehearsing, node: Node) -> bool:
 def _steps(run: Rehearsing, loop: Turn) -> bool:
     """True if the loop runs backward in each of its turns."""
     return any(e.name == "backward" and any(t.node is loop.node for t in e.turns) for e in run.tape)
+
+
+def _by_listener(loop: Turn) -> bool:
+    """True for a loop over objects of the program that are told of a step (callbacks, hooks)."""
+    return isinstance(loop.over, Items) and any(isinstance(i, Obj) for i in loop.over.items)
 
 
 def _outlives(event: Event, held: Items) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
@@ -14,7 +15,8 @@ from trainwreck.code.rehearsal.questions.counts import counts_batches, number, t
 from trainwreck.code.rehearsal.questions.gradients import steps
 
 HORIZONS = {
-    "CosineAnnealingLR": ("T_max", 1), "OneCycleLR": ("total_steps", 2), "LinearLR": ("total_iters", 3),
+    "CosineAnnealingLR": ("T_max", 1), "CosineAnnealingWarmRestarts": ("T_0", 1),
+    "OneCycleLR": ("total_steps", 2), "LinearLR": ("total_iters", 3),
     "PolynomialLR": ("total_iters", 1), "StepLR": ("step_size", 1), "MultiStepLR": ("milestones", 1),
     "get_linear_schedule_with_warmup": ("num_training_steps", 2),
     "get_cosine_schedule_with_warmup": ("num_training_steps", 2),
@@ -38,14 +40,29 @@ def driven(scheduler: Obj) -> list[Obj]:
 
 
 def moves(run: Rehearsing, scheduler: Obj) -> list[Event]:
-    return [e for e in run.tape if e.name == "step" and e.subject is scheduler]
+    return [_since(scheduler, e) for e in run.tape if e.name == "step" and e.subject is scheduler]
+
+
+def _since(scheduler: Obj, event: Event) -> Event:
+    """The event without the loops in which the schedule itself was made anew (folds, trials)."""
+    shared = 0
+    while (
+        not scheduler.maybe
+        and shared < len(scheduler.turns)
+        and event.turns[shared : shared + 1] == scheduler.turns[shared : shared + 1]
+    ):
+        shared += 1
+    return replace(event, turns=event.turns[shared:]) if shared else event
 
 
 def granularity(run: Rehearsing) -> Iterator[Answer]:
     """A schedule that counts epochs and moves with every batch, or the reverse."""
     for scheduler in schedules(run):
         moved = [e for e in moves(run, scheduler) if e.turns]
-        users = [s for s in steps(run) if s.subject in driven(scheduler) and s.turns]
+        users = [_since(scheduler, s) for s in steps(run) if s.subject in driven(scheduler)]
+        users = [u for u in users if u.turns]
+        if any(e.args and isinstance(e.args[0], Node) for e in moved) and scheduler.name != "ReduceLROnPlateau":
+            continue  # it is told where it stands
         if not moved or not users or moved[-1].place is None:
             continue
         move, user = moved[-1], users[-1]

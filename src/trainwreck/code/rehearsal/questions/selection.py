@@ -24,7 +24,7 @@ GREATER = {"gt": True, "ge": True, "lt": False, "le": False, "greater": True, "l
            "greater_equal": True, "less_equal": False}  # fmt: skip
 MAX_NODES = 400
 HIGH = pattern(
-    r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recall|precision|r2|psnr|ssim|ndcg|mrr|kappa|matthews|jaccard)"
+    r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recalls?|precisions?|r2|psnr|ssim|ndcg|mrr|kappa|matthews|jaccard)"
     r"(_|\d|$)",
     re.IGNORECASE,
 )
@@ -65,7 +65,7 @@ def direction(value: Value) -> bool | None:
         else:
             unclear = True
     if unclear:
-        named = {d for d in (_by_name(node) for node in parts(value)) if d is not None}
+        named = {d for d in (_by_name(n) for node in parts(value) for n in _line(node)) if d is not None}
         return named.pop() if len(named) == 1 and not found - named else None
     return found.pop() if len(found) == 1 else None
 
@@ -105,6 +105,16 @@ def _turned(node: Node) -> bool | None:
 def _count(value: Value) -> bool:
     """True for what a mean divides by: a number or a size."""
     return not isinstance(value, Node) or not any(_told(n) is not None for n in parts(value))
+
+
+def _line(node: Node) -> Iterator[Node]:
+    """The value, and what it was only averaged or taken out of."""
+    for _ in range(6):
+        yield node
+        first = node.inputs[0] if node.inputs else None
+        if node.op not in THROUGH or not isinstance(first, Node):
+            return
+        node = first
 
 
 def _by_name(node: Node) -> bool | None:

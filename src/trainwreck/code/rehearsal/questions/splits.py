@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainwreck.code.facts import HELD
+from trainwreck.code.facts import HELD, TRAIN
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Place
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import (
@@ -174,6 +174,33 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(place, text, tuple(p for p in (other, event.place) if p is not None))
 
 
+def same_data(run: Rehearsing) -> Iterator[Answer]:
+    """A loader whose name speaks of held out data, over the very data set that is trained on."""
+    learned = {id(n.owner): n.owner for _, node in trained(run) for n in ancestors(node) if n.op == "batch"}
+    taught = {
+        id(d)
+        for o in learned.values()
+        if isinstance(o, Obj)
+        for d in [o.get("dataset", 0)]
+        if isinstance(d, Obj | Node)
+    }
+    told: set[int] = set()
+    for event, node in evaluated(run):
+        for batch in (n for n in ancestors(node) if n.op == "batch"):
+            loader = batch.owner
+            if not isinstance(loader, Obj) or id(loader) in learned or id(loader) in told or loader.place is None:
+                continue
+            told.add(id(loader))
+            names = _names(run, loader.place).split()
+            if (
+                id(loader.get("dataset", 0)) in taught
+                and any(map(HELD.search, names))
+                and not any(map(TRAIN.search, names))
+            ):
+                text = "this loader goes through the data that are trained on, and its name speaks of others"
+                yield Answer(loader.place, text, (event.place,) if event.place is not None else ())
+
+
 def _same_rows(train: Path, held: Path) -> bool:
     """True unless something between decides about the rows that is not seen (a mask of the training)."""
     return all(step.key for step in train.fixed) and all(n.op != "either" for n in train.nodes)
@@ -233,4 +260,4 @@ def _names(run: Rehearsing, place: Place) -> str:
     return " ".join(words).lower()
 
 
-__all__ = ["held_out_in_training", "sides", "statistics_of_everything"]
+__all__ = ["held_out_in_training", "same_data", "sides", "statistics_of_everything"]

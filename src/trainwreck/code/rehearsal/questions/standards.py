@@ -11,7 +11,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import key_of
 
 SPREADS = frozenset(["std", "var", "nanstd", "nanvar"])
-CENTRES = frozenset(["mean", "nanmean", "sum", "nansum"])
+CENTRES = frozenset(["mean", "nanmean", "median", "nanmedian", "sum", "nansum"])
 KEEPS = frozenset(
     "T mT t add clip clamp clamp_min maximum item float astype reshape view getitem unsqueeze either to".split()
 )
@@ -40,7 +40,7 @@ def axes_apart(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for centre, spread, _ in _standardised(run):
         one, other = _axis(centre), _axis(spread)
-        if one == other or centre.op not in ("mean", "nanmean") or not _different(centre, one, other):
+        if one == other or centre.op in ("sum", "nansum") or not _different(centre, one, other):
             continue
         wrong, right = (centre, spread) if one not in (0, (0,)) else (spread, centre)
         if wrong.place is not None and id(wrong.place[0]) not in told:

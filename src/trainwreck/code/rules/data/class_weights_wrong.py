@@ -227,6 +227,8 @@ def _indexed(project: Project, node: ast.expr, scope: Scope, depth: int = 0, wan
         )
     if isinstance(node, ast.ListComp):
         node = node.elt
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("tolist", "double"):
+        return _indexed(project, node.func.value, scope, depth + 1, wanted)
     if isinstance(node, ast.Call) and node.args and last_name(node.func) in SAME:
         return _indexed(project, node.args[0], scope, depth + 1, wanted)
     return isinstance(node, ast.Subscript) and _sense(project, node.value, scope) == wanted
