@@ -111,6 +111,8 @@ def applied(layer: Layer, given: list[Value], report: Report) -> Value:
     if name in ("TransformerEncoderLayer", "TransformerDecoderLayer"):
         expect(layer, shape, shape.dim(-1), size(layer.get("d_model", 0)), "features", report)
         return shape
+    if name == "Transformer":
+        return given[1] if len(given) > 1 and isinstance(given[1], Shape) else UNKNOWN
     if name in ("TransformerEncoder", "TransformerDecoder"):
         inner = layer.get("encoder_layer", 0, layer.get("decoder_layer", 0))
         return applied(inner, given, report) if isinstance(inner, Layer) else shape

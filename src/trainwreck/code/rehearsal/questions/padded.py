@@ -15,6 +15,7 @@ from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
 from trainwreck.code.rehearsal.questions.tokens import MOVES, attention, trail
 from trainwreck.code.rehearsal.reshaping import MASKS
 
+DECODERS = frozenset(["transformer", "transformerdecoder", "transformerdecoderlayer"])
 POOLS = frozenset(["mean", "max", "amax"])
 HIDES = frozenset(["mul", "masked_fill", "where", "setitem", "div", "sub", "pack_padded_sequence"])
 """What may have taken the padding out before an average."""
@@ -96,6 +97,20 @@ def padding_seen(run: Rehearsing) -> Iterator[Answer]:
         told.add(id(node.place[0]))
         text = f"the padding is known, and {seen} goes over it as if it held tokens"
         yield Answer(node.place, text, (mask.place,) if mask.place is not None else ())
+
+
+def memory_padding_seen(run: Rehearsing) -> Iterator[Answer]:
+    """A decoder that attends over what an encoder made of padding, which the encoder itself was told of."""
+    for node in trained(run):
+        if node.op not in DECODERS or node.place is None or "memory_key_padding_mask" in node.options:
+            continue
+        told = "src_key_padding_mask" in node.options
+        memory = node.inputs[1] if node.op != "transformer" and len(node.inputs) > 1 else None
+        told = told or any(n.options.get("src_key_padding_mask") is not None for n in ancestors(memory))
+        if told and not any(n in node.options for n in ("memory_mask", "memory_is_causal")):
+            text = "the encoder is told of the padding, and the decoder attends over it without memory_key_padding_mask"
+            yield Answer(node.place, text)
+            return
 
 
 def _masks(run: Rehearsing) -> list[tuple[Node, int]]:

@@ -14,7 +14,10 @@ from trainwreck.code.rehearsal.questions.roles import RAW, trained, users
 SWAPS = frozenset(["transpose", "swapaxes", "swapdims", "t", "T", "mT"])
 CONVOLUTIONS = frozenset(["conv1d", "conv2d", "conv3d", "convtranspose1d", "convtranspose2d", "convtranspose3d"])
 RECURRENT = frozenset(["lstm", "gru", "rnn"])
-ATTENTION = frozenset("transformerencoder transformerdecoder transformerencoderlayer multiheadattention".split())
+ATTENTION = frozenset(
+    """transformerencoder transformerdecoder transformerencoderlayer transformerdecoderlayer transformer
+    multiheadattention""".split()
+)
 KEEPS = RAW | RECURRENT | ATTENTION | frozenset(
     """embedding layer_norm batch_norm group_norm rms_norm rmsnorm dropout relu gelu tanh sigmoid silu softplus elu
     leaky_relu softmax log_softmax exp log clamp neg abs sqrt float to double long int detach clone contiguous scale
@@ -314,7 +317,7 @@ def _takes(node: Node) -> int | None:
         layer = owner.get("encoder_layer", 0, owner.get("decoder_layer", 0))
     elif node.op not in RECURRENT and node.op not in ATTENTION:
         return None
-    position = {"MultiheadAttention": 10, "TransformerEncoderLayer": 6, "TransformerDecoderLayer": 6}
+    position = {"MultiheadAttention": 8, "TransformerEncoderLayer": 6, "TransformerDecoderLayer": 6, "Transformer": 10}
     if not isinstance(layer, Obj):
         return None
     asked = layer.get("batch_first", position.get(layer.name, 4), False)

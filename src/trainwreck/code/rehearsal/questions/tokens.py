@@ -315,6 +315,10 @@ def attention(node: Node) -> bool | None:
         causal = node.options.get("is_causal", rest[2] if len(rest) > 2 else False)
         mask = node.options.get("attn_mask", rest[0] if rest else None)
         return causal is not False or mask is not None
+    if node.op == "transformer":
+        data = [i for i in node.inputs if not (isinstance(i, Node) and i.op == "param")]
+        named = [node.options.get(w) for w in ("tgt_mask", "tgt_is_causal")]
+        return len(data) - len(node.options) > 3 or any(h is not None and h is not False for h in named)
     if node.op == "multiheadattention" or node.op in STACKS:
         words = ("attn_mask", "mask", "src_mask", "tgt_mask", "is_causal", "tgt_is_causal")
         held = [node.options.get(w) for w in words if w in node.options]

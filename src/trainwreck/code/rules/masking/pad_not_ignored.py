@@ -17,8 +17,8 @@ from trainwreck.code.facts import made, text_of
 from trainwreck.code.flow import Step, back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.padded import padding_counts, padding_seen
+from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.padded import memory_padding_seen, padding_counts, padding_seen
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses
@@ -105,7 +105,7 @@ def find(project: Project) -> Iterator[Evidence]:
         found = list(_written(project))
         yield from found
     if not found:
-        yield from answers(__name__, project, padding_seen)
+        yield from further(__name__, project, answers(__name__, project, padding_seen), memory_padding_seen)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
