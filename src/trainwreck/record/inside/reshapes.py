@@ -43,7 +43,7 @@ def _swapped(a: list[int], b: list[int]) -> bool:
     if len(a) > 1 and sorted(a) == sorted(b):
         # Where one divides the other, neighbours may have been merged or split: (T, F) to (T/4, 4*F).
         return all(m % n and n % m for m, n in zip(a, b, strict=True) if m != n)
-    return _heads(a, b) or _heads(b, a) or _channels(a, b) or _channels(b, a)
+    return any(way(one, other) for way in (_heads, _channels, _map) for one, other in ((a, b), (b, a)))
 
 
 def _channels(a: list[int], b: list[int]) -> bool:
@@ -51,6 +51,11 @@ def _channels(a: list[int], b: list[int]) -> bool:
     if len(a) not in (3, 4) or len(b) != 2 or a[1] != b[1] or a[1] < LEAST:
         return False
     return a[-1] != a[1]
+
+
+def _map(a: list[int], b: list[int]) -> bool:
+    """``[C, H, W]`` as ``[H*W, C]``: a picture's points as tokens, or tokens as a picture."""
+    return len(a) >= 3 and len(b) == 2 and a[0] == b[1] >= LEAST and b[0] != a[0] and b[1] not in a[1:]
 
 
 def _heads(a: list[int], b: list[int]) -> bool:
