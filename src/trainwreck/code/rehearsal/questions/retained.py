@@ -32,6 +32,8 @@ def retained(run: Rehearsing) -> Iterator[Answer]:
         loop = event.turns[-1]
         if not _steps(run, loop) and _by_listener(loop):
             loop = next((t for t in reversed(event.turns) if _steps(run, t)), loop)
+            if _made_within(event, loop):
+                continue
         lost = [n for n in kept if id(n) in losses or flat_number(n)]
         if lost and _steps(run, loop) and not _used_later(run, lost, used, loop):
             yield Answer(
@@ -84,6 +86,14 @@ def _steps(run: Rehearsing, loop: Turn) -> bool:
 def _by_listener(loop: Turn) -> bool:
     """True for a loop over objects of the program that are told of a step (callbacks, hooks)."""
     return isinstance(loop.over, Items) and any(isinstance(i, Obj) for i in loop.over.items)
+
+
+def _made_within(event: Event, loop: Turn) -> bool:
+    """True for a list that a function made which the loop calls: each turn has its own."""
+    place = getattr(event.subject, "place", None)
+    around = [p[1] for p in (*event.stack, event.place) if p is not None]
+    deeper = around[around.index(loop.scope) + 1 :] if loop.scope in around else around
+    return place is not None and place[1] in deeper
 
 
 def _outlives(event: Event, held: Items) -> bool:
