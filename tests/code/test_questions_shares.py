@@ -72,6 +72,7 @@ CASES: list[tuple[Question, str]] = [
     (curved, loop("total += (said == true).sum().item() / len(y)", "total / len(loader)")),
     (curved, HEAD.replace("SIZE", "96") + DICE),
     (misdivided, loop("total += F.cross_entropy(out, y).item()  # here", "total / seen")),
+    (misdivided, loop("total += F.cross_entropy(out, y).item() / len(y)  # here", "total / len(loader)")),
     (misdivided, loop("total += ((out[:, 0] - y) ** 2).mean().item()", "total / len(loader.dataset)  # here")),
     (misdivided, loop("total += (said == true).sum().item()", "total / len(loader)  # here")),
     (misdivided, loop("total += (said == true).sum().item()", "100.0 * total / batches  # here")),

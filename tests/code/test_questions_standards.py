@@ -6,7 +6,7 @@ import pytest
 
 from marked import answered, marked
 from trainwreck.code.rehearsal.questions import Question
-from trainwreck.code.rehearsal.questions.standards import axes_apart, not_standard, ranked_labels
+from trainwreck.code.rehearsal.questions.standards import axes_apart, not_standard, put_together_wrongly, ranked_labels
 
 PROGRAM = """
 import numpy as np
@@ -46,6 +46,11 @@ CASES: list[tuple[Question, str]] = [
     (not_standard, program(std="x[:400].var(axis=0)  # here")),
     (not_standard, program(std="np.sqrt(x[:400].var(axis=0) + 1e-6)")),
     (not_standard, program()),
+    (put_together_wrongly, program().replace("(x - mean) / std)", "(x - mean) * std)  # here")),
+    (put_together_wrongly, program().replace("(x - mean) / std)", "(x + mean) / std)  # here")),
+    (put_together_wrongly, program().replace("(x - mean) / std)", "std / (x - mean))  # here")),
+    (put_together_wrongly, program()),
+    (put_together_wrongly, program().replace("(x - mean) / std)", "(x - mean) / std * std + mean)")),
     (axes_apart, program(mean="x[:400].mean(axis=1, keepdims=True)[:8].T  # here")),
     (axes_apart, program(std="x[:400].std(axis=1).mean()  # here").replace(".mean()  #", "[:8]  #")),
     (axes_apart, program()),

@@ -57,6 +57,12 @@ def misdivided(run: Rehearsing) -> Iterator[Answer]:
     """Means of batches over the number of samples, or sums of hits over the number of batches."""
     told: set[int] = set()
     for node, leaves, lower in _averages(run):
+        twice = next((n for leaf in leaves for n in ancestors(leaf, through=_same) if _divided_again(n)), None)
+        if twice is not None and twice.place is not None and not _single_samples(leaves[0]):
+            if id(twice.place[0]) not in told:
+                told.add(id(twice.place[0]))
+                yield Answer(twice.place, "the mean over a batch is divided by its size once more")
+            continue
         unit = _unit(run, lower, leaves)
         grades = {_grade(leaf) for leaf in leaves}
         if node.place is None or len(grades) != 1 or unit is None:
@@ -73,6 +79,16 @@ def misdivided(run: Rehearsing) -> Iterator[Answer]:
         if id(place[0]) not in told:
             told.add(id(place[0]))
             yield Answer(place, text, (node.place,) if place is not node.place else ())
+
+
+def _same(node: Node) -> bool:
+    return node.op in SAME
+
+
+def _divided_again(node: Node) -> bool:
+    if node.op != "div" or len(node.inputs) < 2:
+        return False
+    return _grade(node.inputs[0]) == "mean" and _grade(node.inputs[1]) == "count"
 
 
 def _averages(run: Rehearsing) -> Iterator[tuple[Node, list[Node], Value]]:

@@ -35,6 +35,43 @@ def not_standard(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(wrong.place, text, (spread.place,) if spread.place is not None and wrong is centre else ())
 
 
+def put_together_wrongly(run: Rehearsing) -> Iterator[Answer]:
+    """Mean and spread of the same rows, with which others are multiplied, shifted the wrong way, or divided upside
+    down."""
+    told: set[int] = set()
+    for node in run.nodes:
+        if node.op not in ("mul", "div") or node.grad or len(node.inputs) < 2 or node.place is None:
+            continue
+        one, other = node.inputs[:2]
+        if node.op == "mul":
+            wrong = _pair(one, "sub", other) or _pair(other, "sub", one)
+            text = "the mean is taken off and the rest multiplied by the standard deviation: to standardise, divide"
+        elif _pair(one, "add", other):
+            wrong, text = (
+                True,
+                "the mean is added before dividing by the standard deviation: to standardise, take it off",
+            )
+        else:
+            wrong = _pair(other, "sub", one)
+            text = "the standard deviation is divided by the distance from the mean: the two sides are swapped"
+        if wrong and id(node.place[0]) not in told:
+            told.add(id(node.place[0]))
+            yield Answer(node.place, text)
+
+
+def _pair(shifted: Value, op: str, scale: Value) -> bool:
+    """True where one side was shifted by the mean of the very rows that the other is the spread of."""
+    if not isinstance(shifted, Node) or shifted.op != op or len(shifted.inputs) < 2:
+        return False
+    centre, _ = _statistic(shifted.inputs[1], CENTRES)
+    spread, _ = _statistic(scale, SPREADS)
+    if centre is None or spread is None or not centre.inputs or not spread.inputs:
+        return False
+    if not isinstance(shifted.inputs[0], Node) or any(n.op == "param" for n in ancestors(centre)):
+        return False
+    return centre.inputs[0] is spread.inputs[0] or key_of(centre.inputs[0]) == key_of(spread.inputs[0])
+
+
 def axes_apart(run: Rehearsing) -> Iterator[Answer]:
     """A mean and a spread of the same data along different axes."""
     told: set[int] = set()

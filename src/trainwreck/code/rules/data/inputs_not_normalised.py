@@ -21,7 +21,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.forms import standardised_wrongly
 from trainwreck.code.rehearsal.questions.scale import large_inputs
-from trainwreck.code.rehearsal.questions.standards import not_standard
+from trainwreck.code.rehearsal.questions.standards import not_standard, put_together_wrongly
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -100,7 +100,9 @@ FLOATS = ("torch.float32", "torch.float", "torch.float16", "torch.bfloat16")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _bytes(project), large_inputs, standardised_wrongly, not_standard)
+    yield from further(
+        __name__, project, _bytes(project), large_inputs, standardised_wrongly, not_standard, put_together_wrongly
+    )
 
 
 def _bytes(project: Project) -> Iterator[Evidence]:
