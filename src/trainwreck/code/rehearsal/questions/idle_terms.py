@@ -1,11 +1,12 @@
-"""Summands of a loss that hang on nothing: the network that learns ran without a gradient, its copy with one."""
+"""Turns in which nothing is learned: summands that hang on nothing, networks that an earlier step left frozen."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import is_module
+from trainwreck.code.rehearsal.domain import Event, Node, Place, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
@@ -34,3 +35,45 @@ def exchanged(run: Rehearsing) -> Iterator[Answer]:
                 places = (on[0].place, event.place)
                 yield Answer(off[0].place, text, tuple(p for p in places if p is not None))
                 return
+
+
+def left_frozen(run: Rehearsing) -> Iterator[Answer]:
+    """What is frozen for the step of another network in one turn, and is still so when its own next step comes."""
+    for step in steps(run):
+        if not step.turns or not step.turns[-1].generic:
+            continue
+        before = [e for e in run.tape if e.name == "backward" and e.serial < step.serial]
+        if not before or before[-1].turns[-1:] != step.turns[-1:]:
+            continue
+        backward = before[-1]
+        mine = held(step)
+        flags = [_last(p, backward.serial) for p in mine]
+        off = [f for f in flags if f is not None and f.args[:1] == (False,) and f.turns]
+        begun = [e for e in before if e.turns and e.turns[-1].node is step.turns[-1].node and e.turns[-1].index == 0]
+        learned = {id(p) for e in begun for p in e.state.get("reached", ())}
+        at = backward.place
+        if at is not None and mine and len(off) == len(mine) and all(id(p) in learned for p in mine):
+            place = _begin(at)
+            text = "what this step trains was frozen in the turn before, and nothing sets it free again"
+            yield Answer(place, text, tuple(p for p in (off[0].place, backward.place) if p is not None))
+            return
+
+
+def _begin(place: Place) -> Place:
+    """The first statement of the function that holds a backward, where freezing is undone; else the backward."""
+    node, scope = place
+    body = getattr(scope.node, "body", None)
+    if scope.kind != "function" or not isinstance(body, list):
+        return place
+    first = next((b for b in body if not (isinstance(b, ast.Expr) and isinstance(b.value, ast.Constant))), body[0])
+    return (first, scope) if getattr(node, "lineno", 0) - first.lineno <= LONG else place
+
+
+LONG = 20
+"""Lines of a function for one step; in a longer one the beginning is no place for it."""
+
+
+def _last(param: Node, serial: int) -> Event | None:
+    """The last time that ``requires_grad`` of a parameter was set before this moment."""
+    found = [w for w in param.writes if w.name == "requires_grad" and w.serial < serial]
+    return found[-1] if found else None

@@ -203,8 +203,55 @@ def turned_back_only(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if any(id(n) in outputs for n in ancestors(sample)):
                 text = "samples are scaled back with statistics that these data were never scaled with"
-                yield Answer(_asked(made[0], found), text, (node.place,))
+                place = _asked(made[0], found)
+                taken = spread.place is not None and any(n is m for n in core(spread.inputs[0]) for m in behind)
+                if spread.place is not None and taken and spread.place[1] is place[1]:
+                    place = spread.place  # the data are at hand where their statistics are taken
+                yield Answer(place, text, (node.place,))
                 return
+
+
+def never_turned_back(run: Rehearsing) -> Iterator[Answer]:
+    """Latents are scaled for the denoiser, and the samples go to the decoder without being scaled back."""
+    for found in denoisers(run):
+        made = mixture(found.given)
+        scaled = _standardised(made[0]) if made is not None else None
+        if scaled is None:
+            continue
+        latents, spread = scaled
+        makers = {id(n.owner) for n in core(latents) if n.owner is not None}
+        forwards = [e for e in run.tape if e.name == "forward" and e.args]
+        learned = [e for e in forwards if e.state.get("grad")]
+        decoders = {id(e.subject) for e in learned if any(id(n.owner) in makers for n in core(e.args[0]))}
+        used = [e for e in forwards if not e.state.get("grad")]
+        answers = {id(p) for e in used if _same(e.subject, found.module) for p in parts(e.result)}
+        for event in used:
+            if id(event.subject) not in decoders:
+                continue
+            behind = list(ancestors(event.args[0], through=lambda n: n.op not in ("param", "batch")))
+            sampled = any(id(n) in answers for n in behind)
+            if sampled and not any(n is spread for n in behind) and event.place is not None:
+                text = "the denoiser learned scaled latents; here its samples go on without being scaled back"
+                yield Answer(event.place, text, (scaled[1].place,) if scaled[1].place is not None else ())
+                return
+
+
+def _same(one: Value, other: Value) -> bool:
+    return one is other or getattr(one, "copy_of", None) is other
+
+
+def _standardised(data: Node) -> tuple[Node, Node] | None:
+    """Of ``(z - mean) / std``, picked and reshaped: ``z`` and the deviation."""
+    for node in core(data):
+        if node.op != "div" or len(node.inputs) < 2 or not isinstance(node.inputs[0], Node):
+            continue
+        spread, inner = _statistic(node.inputs[1], "std"), node.inputs[0]
+        if spread is None:
+            continue
+        base = inner.inputs[0] if inner.op == "sub" and inner.inputs else inner
+        if isinstance(base, Node):
+            return base, spread
+    return None
 
 
 def _back(node: Node) -> tuple[Node, Node, Node, Node] | None:

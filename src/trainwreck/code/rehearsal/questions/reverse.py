@@ -64,16 +64,16 @@ def steps(run: Rehearsing, found: Denoiser) -> Iterator[Step]:
         answers = tuple(p for e in between for p in parts(e.result))
         if given is not None and result is not None and answers and result is not given:
             alike = all(_alone(e.args[at]) is given for e in between)
-            yield Step(first, given, _told(first, turned), answers, result, alike)
+            yield Step(first, given, told_time(first, turned), answers, result, alike)
             again = _again(run, result, later)
             since = [e for e in mine if e.turns[: len(later.turns)] == later.turns]
             if again is not None:
                 alike = all(_alone(e.args[at]) is result for e in since)
                 answers = tuple(p for e in since for p in parts(e.result))
-                yield Step(later, result, _told(later, turned), answers, again, alike)
+                yield Step(later, result, told_time(later, turned), answers, again, alike)
 
 
-def _told(event: Event, turned: bool) -> Value:
+def told_time(event: Event, turned: bool) -> Value:
     """What the network is told as the time."""
     rest = event.args[:1] if turned else event.args[1:2]
     return rest[0] if rest else next(iter(event.options.values()), None)

@@ -23,6 +23,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.cutoff import frozen_group
 from trainwreck.code.rehearsal.questions.freezing import new_frozen
+from trainwreck.code.rehearsal.questions.idle_terms import left_frozen
 from trainwreck.code.rehearsal.questions.unused import never_called
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -135,7 +136,7 @@ TOGGLED = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), new_frozen, never_called, frozen_group)
+    yield from further(__name__, project, _seen(project), new_frozen, never_called, frozen_group, left_frozen)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -1,0 +1,116 @@
+"""Samplers that walk from noise to data: do they tell the network where they are, and do they walk away from noise?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Value
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.denoising import NOISE, Denoiser, denoisers
+from trainwreck.code.rehearsal.questions.levels import Unknown
+from trainwreck.code.rehearsal.questions.noising import DRAWN
+from trainwreck.code.rehearsal.questions.reverse import told_time
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds
+from trainwreck.code.rehearsal.questions.sums import number_in, work_out
+from trainwreck.code.rehearsal.questions.terms import number_of, terms
+from trainwreck.code.rehearsal.questions.views import canon
+
+
+def _walks(run: Rehearsing, found: Denoiser) -> Iterator[list[Event]]:
+    """The calls of the network in one place of a sampler, in turns of which a later one gets what an earlier made."""
+    places: dict[int, list[Event]] = {}
+    for event in run.tape:
+        mine = event.subject is found.module or getattr(event.subject, "copy_of", None) is found.module
+        if event.name == "forward" and mine and event.turns and event.place is not None and not event.state.get("grad"):
+            places.setdefault(id(event.place[0]), []).append(event)
+    for events in places.values():
+        first, last = events[0], events[-1]
+        made = {id(p) for p in parts(first.result)}
+        outer = first.turns[0].index == 0 and last.turns[0].generic
+        if len(events) > 1 and outer and any(id(n) in made for a in last.args[:2] for n in ancestors(a)):
+            yield events
+
+
+def untold(run: Rehearsing) -> Iterator[Answer]:
+    """The network learned to use the time or the level of the noise, and is told the same one in every turn."""
+    for found in denoisers(run):
+        learned = told_time(found.given, False)
+        if not any(n.op in DRAWN for n in ancestors(learned, through=lambda n: n.op != "param")):
+            continue
+        for events in _walks(run, found):
+            times = [told_time(e, _turned(run, found)) for e in events]
+            if any(t is None for t in times) or len({_known(t) for t in times}) > 1 or events[0].place is None:
+                continue
+            text = "the network is told the same time or level of noise in every turn, whatever the state is by then"
+            yield Answer(events[0].place, text, (found.given.place,) if found.given.place is not None else ())
+            return
+
+
+def _known(time: Value) -> object:
+    """The number that a time is, else what it is computed from."""
+    try:
+        return number_in(work_out(time, {}))
+    except Unknown:
+        return canon(time)
+
+
+def _turned(run: Rehearsing, found: Denoiser) -> bool:
+    trained = next((e for e in run.tape if e.serial == found.given.serial), found.given)
+    return bool(trained.args) and trained.args[0] is not found.given.args[0]
+
+
+def towards_noise(run: Rehearsing) -> Iterator[Answer]:
+    """A step that adds what the network tells, and a target that points the way in which the noise was added."""
+    for found in denoisers(run):
+        learned = _sign(found.target, lambda n: n.op in NOISE)
+        if not learned:
+            continue
+        for events in _walks(run, found):
+            for first, later in pairwise(events):
+                at = int(_turned(run, found))
+                if len(first.args) <= at or len(later.args) <= at or not isinstance(later.args[at], Node):
+                    continue
+                made = {id(p) for p in parts(first.result)}
+                summands = terms(later.args[at])
+                state = [t for t in summands if t.node is first.args[at]]
+                step = [t for t in summands if any(id(n) in made for n in ancestors(t.node, through=_plain))]
+                if len(state) != 1 or state[0].weight != 1 or state[0].factors or len(step) != 1:
+                    continue
+                way = _sign(step[0].node, _one_of(made)) * step[0].sign
+                way = way if all(bounds(f).low >= 0 for f in step[0].factors) else 0
+                if way * learned > 0 and found.target.place is not None:
+                    text = "the sampler adds what the network tells, and this target points the way the noise was added"
+                    yield Answer(found.target.place, text, (later.place,) if later.place is not None else ())
+                    return
+
+
+def _one_of(made: set[int]) -> Callable[[Node], bool]:
+    return lambda node: id(node) in made
+
+
+def _plain(node: Node) -> bool:
+    return node.op in STRUCTURE or node.op in ("mul", "div", "neg")
+
+
+def _sign(value: Value, wanted: Callable[[Node], bool], sign: int = 1, depth: int = 0) -> int:
+    """+1 for something ``wanted`` times something positive, -1 for its negative, 0 for anything else."""
+    node = next(iter(parts(value)), None)
+    if node is None or depth > 20:
+        return 0
+    if wanted(node):
+        return sign
+    if node.op == "neg" or node.op in STRUCTURE:
+        return _sign(node.inputs[:1], wanted, -sign if node.op == "neg" else sign, depth + 1)
+    if node.op in ("mul", "div") and len(node.inputs) > 1:
+        for scale, rest in (node.inputs[1::-1], node.inputs[:2]):
+            number = number_of(scale)
+            positive = number > 0 if number is not None else isinstance(scale, Node) and bounds(scale).low >= 0
+            found = _sign(rest, wanted, sign, depth + 1) if positive or number is not None else 0
+            if found:
+                return found if positive else -found
+            if node.op == "div":
+                break
+    return 0
