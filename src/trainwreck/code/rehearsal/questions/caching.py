@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -17,7 +18,8 @@ LENGTHS = frozenset(["size", "len", "attribute", "counter", "add", "sub", "getit
 
 def _cached(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
     """Calls of a network in which keys of an earlier call are joined with new ones, each with that join."""
-    outer = [e for e in run.tape if e.name == "forward"]
+    outer = sorted((e for e in run.tape if e.name == "forward"), key=lambda e: e.serial)
+    serials = [e.serial for e in outer]
     for node in run.nodes:
         if node.op not in JOINS or not node.inputs:
             continue
@@ -25,7 +27,7 @@ def _cached(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
         if len(items) != 2 or not all(_computed(i) for i in items):
             continue
         old, new = items
-        between = [e for e in outer if old.serial < e.serial < new.serial]
+        between = outer[bisect_right(serials, old.serial) : bisect_left(serials, new.serial)]
         alike = _same_source(old, new)
         around = [e for e in between if (alike or _gave(e, old)) and _inside(e, node)]
         if around:

@@ -54,6 +54,9 @@ def _answers(run: Rehearsing, *, hard: bool) -> Iterator[Answer]:
             lost = {key for key in behind if key not in reached and key in learning}
             if not lost or not lost <= taught or not reached:
                 continue
+            beside = [parameters_behind(d.node, through_grad=True).keys() for d in data if d is not term]
+            if any(lost & other for other in beside):
+                continue  # another comparison with the data trains it: a second head, an auxiliary value
             cut = _cut(term.node, lost)
             if cut is not None and cut.place is not None and (cut.op in HARD) == hard and not _scored(cut, found):
                 text = "the gradient of the reconstruction ends here: only the divergence trains what stands behind"

@@ -130,6 +130,9 @@ def padded_evaluation(run: Rehearsing) -> Iterator[Answer]:
     """A sampler that repeats samples, so that all ranks get as many, for data that are only evaluated.
 
     Said where the number of samples is known not to be a multiple of the number of ranks."""
+    loaders = {id(n.owner): n.owner for n in run.nodes if n.op == "batch" and isinstance(n.owner, Obj)}
+    if not any(_other(_sampler(loader)) for loader in loaders.values() if loader.name in LOADERS):
+        return
     learned = {id(loader) for loader in learning_loaders(run)}
     told: set[int] = set()
     for event in run.tape:
