@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place, Value, candidates
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import core
 
@@ -114,6 +115,33 @@ def end_ignored(run: Rehearsing) -> Iterator[Answer]:
             if answer is not None and id(answer.place[0]) not in told:
                 told.add(id(answer.place[0]))
                 yield answer
+
+
+def end_at_hand(run: Rehearsing) -> Iterator[Answer]:
+    """Returns that are summed backwards beside the ends of the episodes, which the sum does not look at."""
+    told: set[int] = set()
+    for node in run.nodes:
+        loop = node.turns[-1] if node.turns else None
+        if node.op != "add" or loop is None or node.place is None or not isinstance(loop.node, ast.For):
+            continue
+        target = loop.node.target
+        if id(node.place[0]) in told or not isinstance(target, ast.Tuple) or not isinstance(loop.over, Items):
+            continue
+        scaled = [s for s in _summands(node, 1) if s.discounted and s.sign > 0 and any(
+            _earlier(v, node) for v in s.values)]  # fmt: skip
+        if len(scaled) != 1 or len(scaled[0].values) != 1:
+            continue
+        used = {n.id for s in loop.node.body for n in ast.walk(s) if isinstance(n, ast.Name)}
+        for at, name in enumerate(target.elts):
+            if not isinstance(name, ast.Name) or name.id in used or name.id.startswith("_"):
+                continue
+            rows = [row[at] for row in loop.over.items if isinstance(row, tuple) and len(row) == len(target.elts)]
+            if rows and all(isinstance(r, Node) and any(n.op in FLAGS for n in near(r, 5)) for r in rows):
+                told.add(id(node.place[0]))
+                yield Answer(node.place, "the end of an episode is at hand here, and does not stop the sum")
+
+
+FLAGS = frozenset(["or", "and", "logical_or", "bitwise_or", "ge", "gt", "eq", "bool"])
 
 
 def _compared(here: Node, mine: dict[int, bool], there: Node, others: dict[int, bool]) -> Answer | None:

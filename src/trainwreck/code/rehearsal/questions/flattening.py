@@ -43,6 +43,26 @@ def orders_apart(run: Rehearsing) -> Iterator[Answer]:
         yield Answer(place, text, (output.place, target.place))
 
 
+COMPARES = frozenset(["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits"])
+
+
+def axes_swapped(run: Rehearsing) -> Iterator[Answer]:
+    """Of what is compared element by element, the samples lie along another axis of the output than of the target."""
+    from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
+
+    for node in losses(run, *COMPARES):
+        output, target = given(node, "input", 0), given(node, "target", 1)
+        if not isinstance(output, Node) or not isinstance(target, Node) or node.place is None:
+            continue
+        if output.shape.open or target.shape.open or len(output.shape.dims) != len(target.shape.dims):
+            continue
+        one, other = sample_axis(run, output), sample_axis(run, target)
+        if {one, other} == {0, 1} and len(output.shape.dims) >= 2:
+            place = output.place if output.op == "stack" and output.place is not None else node.place
+            text = f"the samples lie along axis {one} of the output, and along axis {other} of the target"
+            yield Answer(place, text, (node.place,))
+
+
 def _samples_at(run: Rehearsing, flat: Node) -> Source | None:
     """Which of the first two axes that are made one is that of the samples."""
     from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis

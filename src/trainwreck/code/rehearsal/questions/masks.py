@@ -118,6 +118,11 @@ def triangle(mask: Value, depth: int = 0) -> tuple[str, int, bool] | None:
     if mask.op == "sub" and len(mask.inputs) == 2 and mask.inputs[0] == 1:
         found = triangle(mask.inputs[1], depth + 1)
         return (found[0], found[1], not found[2]) if found is not None else None
+    if mask.op in ("and", "mul", "logical_and", "bitwise_and", "or", "logical_or", "bitwise_or"):
+        # what is allowed has to be allowed by both, what is hidden is hidden by either
+        sides = [f for i in mask.inputs[:2] if (f := triangle(i, depth + 1)) is not None]
+        lower = len(sides) == 1 and (sides[0][0] == "tril") != sides[0][2]
+        return sides[0] if len(sides) == 1 and lower == (mask.op not in ("or", "logical_or", "bitwise_or")) else None
     whole = mask.op == "ne" and mask.inputs[1:2] == (0,)
     if mask.op in STRUCTURE or mask.op in ("buffer", "bool", "eq") or whole:
         return None if mask.op == "eq" and mask.inputs[1:2] != (1,) else triangle(inner, depth + 1)

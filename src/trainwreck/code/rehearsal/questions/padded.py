@@ -8,11 +8,12 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.attending import attention, blind_mask
 from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.masks import PADDING_WORDS, padding
 from trainwreck.code.rehearsal.questions.roles import given, loss_place, losses, trained
 from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
-from trainwreck.code.rehearsal.questions.tokens import MOVES, attention, trail
+from trainwreck.code.rehearsal.questions.tokens import MOVES, trail
 from trainwreck.code.rehearsal.reshaping import MASKS
 
 DECODERS = frozenset(["transformer", "transformerdecoder", "transformerdecoderlayer"])
@@ -141,6 +142,8 @@ def _fed(node: Node) -> set[int]:
 def _attends(node: Node) -> str:
     """Words for an attention that is given no mask at all."""
     if attention(node) is not False or any(w in node.options for w in (*PADDING_WORDS, "mask", "attn_mask")):
+        return ""
+    if blind_mask(node) is not None:
         return ""
     return "this attention"
 

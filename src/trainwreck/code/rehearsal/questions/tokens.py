@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.attending import attention, blind_mask, convolved
 from trainwreck.code.rehearsal.questions.roles import given, losses
 
 MOVES = frozenset(
@@ -18,7 +19,6 @@ MOVES = frozenset(
 )
 """What leaves each token at its position."""
 RECURRENT = frozenset(["lstm", "gru", "rnn"])
-STACKS = frozenset(["transformerencoder", "transformerencoderlayer", "transformerdecoder", "transformerdecoderlayer"])
 
 
 END = "end"
@@ -289,61 +289,6 @@ def _sees_only_the_past(shift: Shift) -> bool | None:
     return True if recurrent or masked else None
 
 
-def convolved(node: Node) -> bool | None:
-    """True for a convolution over time that sees nothing that comes later, False for one that does, else None."""
-    layer = node.owner
-    given = node.inputs[0] if node.inputs else None
-    if layer is None or layer.name != "Conv1d" or not isinstance(given, Node):
-        return None
-    kernel, own, dilation = layer.get("kernel_size", 2), layer.get("padding", 4, 0), layer.get("dilation", 5, 1)
-    if not all(isinstance(n, int) for n in (kernel, own, dilation)) or kernel == 1:
-        return True if kernel == 1 and own == 0 else None
-    if own != 0:
-        return None  # what is too much may be cut off afterwards
-    amounts = given.options.get("pad", (*given.inputs[1:2], None)[0]) if given.op in ("pad", "constantpad1d") else None
-    if not isinstance(amounts, tuple) or len(amounts) < 2 or not all(isinstance(n, int) for n in amounts[:2]):
-        return None
-    if sum(amounts[:2]) != (kernel - 1) * dilation:
-        return None
-    return bool(amounts[1] == 0)
-
-
-def attention(node: Node) -> bool | None:
-    """True for an attention that is masked, False for one that sees everything, None for anything else."""
-    if node.op == "scaled_dot_product_attention":
-        rest = node.inputs[3 : len(node.inputs) - len(node.options)]
-        causal = node.options.get("is_causal", rest[2] if len(rest) > 2 else False)
-        mask = node.options.get("attn_mask", rest[0] if rest else None)
-        return causal is not False or mask is not None
-    if node.op == "transformer":
-        data = [i for i in node.inputs if not (isinstance(i, Node) and i.op == "param")]
-        named = [node.options.get(w) for w in ("tgt_mask", "tgt_is_causal")]
-        return len(data) - len(node.options) > 3 or any(h is not None and h is not False for h in named)
-    if node.op == "multiheadattention" or node.op in STACKS:
-        words = ("attn_mask", "mask", "src_mask", "tgt_mask", "is_causal", "tgt_is_causal")
-        held = [node.options.get(w) for w in words if w in node.options]
-        place = 5 if node.op == "multiheadattention" else 1
-        data = [i for i in node.inputs if not (isinstance(i, Node) and i.op == "param")]
-        return any(h is not None and h is not False for h in held) or len(data) > place
-    if node.op == "softmax" and node.inputs and isinstance(node.inputs[0], Node):
-        at, masked = node.inputs[0], False
-        for _ in range(20):
-            if at.op in ("matmul", "einsum", "bmm", "baddbmm"):
-                own = isinstance(at.inputs[0], Node) and at.inputs[0].grad
-                return masked if own or at.op == "einsum" else None
-            if at.op in ("masked_fill", "where", "setitem") or (at.op in ("add", "sub") and _tensors(at) > 1):
-                masked = True
-            following = [i for i in at.inputs if isinstance(i, Node) and i.grad]
-            if not following:
-                return None
-            at = following[0]
-    return None
-
-
-def _tensors(node: Node) -> int:
-    return sum(isinstance(i, Node) and not (not i.shape.open and not i.shape.dims) for i in node.inputs[:2])
-
-
 def not_shifted(run: Rehearsing) -> Iterator[Answer]:
     for shift in shifts(run):
         if shift.ahead == 0 and _sees_only_the_past(shift) is True and shift.loss.place is not None:
@@ -374,7 +319,9 @@ def sees_the_future(run: Rehearsing) -> Iterator[Answer]:
                 return
             if attention(node) is False and node.place is not None and _over(node, shift.fed):
                 text = "attention over tokens to come: the network is trained on the next token without a mask"
-                yield Answer(node.place, text, _proof(shift))
+                mask = blind_mask(node)
+                place = mask.place if mask is not None and mask.place is not None else node.place
+                yield Answer(place, text, _proof(shift))
 
 
 def _over(node: Node, fed: Node) -> bool:

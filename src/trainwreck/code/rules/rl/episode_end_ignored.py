@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.bootstrap import end_ignored
+from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.bootstrap import end_at_hand, end_ignored
 from trainwreck.core.evidence import Evidence
 
 _ROLLOUT = """
@@ -48,4 +48,4 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, end_ignored)
+    yield from further(__name__, project, answers(__name__, project, end_ignored), end_at_hand)

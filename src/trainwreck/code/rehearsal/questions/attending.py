@@ -1,0 +1,101 @@
+"""Attention and convolution over tokens: do they see what comes later?"""
+
+from __future__ import annotations
+
+from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.graph import ancestors
+
+STACKS = frozenset(["transformerencoder", "transformerencoderlayer", "transformerdecoder", "transformerdecoderlayer"])
+
+
+def convolved(node: Node) -> bool | None:
+    """True for a convolution over time that sees nothing that comes later, False for one that does, else None."""
+    layer = node.owner
+    given = node.inputs[0] if node.inputs else None
+    if layer is None or layer.name != "Conv1d" or not isinstance(given, Node):
+        return None
+    kernel, own, dilation = layer.get("kernel_size", 2), layer.get("padding", 4, 0), layer.get("dilation", 5, 1)
+    if not all(isinstance(n, int) for n in (kernel, own, dilation)) or kernel == 1:
+        return True if kernel == 1 and own == 0 else None
+    if own != 0:
+        return None  # what is too much may be cut off afterwards
+    amounts = given.options.get("pad", (*given.inputs[1:2], None)[0]) if given.op in ("pad", "constantpad1d") else None
+    if not isinstance(amounts, tuple) or len(amounts) < 2 or not all(isinstance(n, int) for n in amounts[:2]):
+        return None
+    if sum(amounts[:2]) != (kernel - 1) * dilation:
+        return None
+    return bool(amounts[1] == 0)
+
+
+def attention(node: Node) -> bool | None:
+    """True for an attention that is masked, False for one that sees everything, None for anything else."""
+    if node.op == "scaled_dot_product_attention":
+        rest = node.inputs[3 : len(node.inputs) - len(node.options)]
+        causal = node.options.get("is_causal", rest[2] if len(rest) > 2 else False)
+        mask = node.options.get("attn_mask", rest[0] if rest else None)
+        return causal is not False or mask is not None
+    if node.op == "transformer":
+        data = [i for i in node.inputs if not (isinstance(i, Node) and i.op == "param")]
+        named = [node.options.get(w) for w in ("tgt_mask", "tgt_is_causal")]
+        return len(data) - len(node.options) > 3 or any(h is not None and h is not False for h in named)
+    if node.op == "multiheadattention" or node.op in STACKS:
+        words = ("attn_mask", "mask", "src_mask", "tgt_mask", "is_causal", "tgt_is_causal")
+        held = [node.options.get(w) for w in words if w in node.options]
+        place = 5 if node.op == "multiheadattention" else 1
+        data = [i for i in node.inputs if not (isinstance(i, Node) and i.op == "param")]
+        return any(h is not None and h is not False for h in held) or len(data) > place
+    if node.op == "softmax" and node.inputs and isinstance(node.inputs[0], Node):
+        at, masked = node.inputs[0], False
+        for _ in range(20):
+            if at.op in ("matmul", "einsum", "bmm", "baddbmm"):
+                own = isinstance(at.inputs[0], Node) and at.inputs[0].grad
+                return masked if own or at.op == "einsum" else None
+            if at.op in ("masked_fill", "where") and _blind_to_time(_mask(at)):
+                pass  # it hides padding, or other documents, and nothing that comes later
+            elif at.op in ("masked_fill", "where", "setitem") or (at.op in ("add", "sub") and _tensors(at) > 1):
+                masked = True
+            following = [i for i in at.inputs if isinstance(i, Node) and i.grad]
+            if not following:
+                return None
+            at = following[0]
+    return None
+
+
+def blind_mask(node: Node) -> Node | None:
+    """Of a softmax over scores: the mask, where it hides nothing that comes later."""
+    at = node.inputs[0] if node.op == "softmax" and node.inputs else None
+    for _ in range(12):
+        if not isinstance(at, Node):
+            return None
+        if at.op in ("masked_fill", "where"):
+            mask = _mask(at)
+            while isinstance(mask, Node) and mask.op in VIEWS and mask.inputs and isinstance(mask.inputs[0], Node):
+                mask = mask.inputs[0]
+            return mask if isinstance(mask, Node) and _blind_to_time(mask) else None
+        at = next((i for i in at.inputs if isinstance(i, Node) and i.grad), None)
+    return None
+
+
+def _mask(fill: Node) -> Value:
+    return fill.inputs[1 if fill.op == "masked_fill" else 0] if len(fill.inputs) > 1 else None
+
+
+VIEWS = frozenset(["unsqueeze", "invert", "not", "logical_not", "getitem", "view", "expand", "bool"])
+ORDERED = frozenset("tril triu arange lt le gt ge ones cumsum either setitem full tri linspace sort".split())
+"""What may give a mask that knows which token comes later."""
+
+
+def _blind_to_time(mask: Value) -> bool:
+    """True for a mask made of nothing but equalities of what stands in the batch."""
+    if not isinstance(mask, Node):
+        return False
+    compared = False
+    for node in ancestors(mask, through=lambda n: n.op not in ("batch", "getitem") or n is mask):
+        if node.op in ORDERED or node.unknown or node.op in ("argument", "call", "buffer", "param", "opaque"):
+            return False
+        compared = compared or node.op in ("eq", "ne")
+    return compared
+
+
+def _tensors(node: Node) -> int:
+    return sum(isinstance(i, Node) and not (not i.shape.open and not i.shape.dims) for i in node.inputs[:2])
