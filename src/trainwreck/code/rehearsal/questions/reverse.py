@@ -20,7 +20,7 @@ from trainwreck.code.rehearsal.questions.denoising import Denoiser, denoisers, k
 from trainwreck.code.rehearsal.questions.levels import Unknown, row
 from trainwreck.code.rehearsal.questions.noising import levels
 from trainwreck.code.rehearsal.questions.roles import JOINS
-from trainwreck.code.rehearsal.questions.sums import ONE, Sum, number_in, work_out
+from trainwreck.code.rehearsal.questions.sums import ONE, Crooked, Sum, number_in, work_out
 
 DATA, ADDED = -1, -2
 """Keys of the sums: the clean data, the noise that was added to them."""
@@ -250,6 +250,8 @@ def _missed(step: Step, counter: Node | None, level: Level, straight: bool, slac
     """True where the step surely goes wrong at this level."""
     try:
         made = work_out(step.result, _symbols(step, counter, level))
+    except Crooked:
+        return True
     except Unknown:
         return False
     signal, variance = made.get(DATA, 0.0), level.noise**2

@@ -14,6 +14,12 @@ ONE = 0
 """The key of a plain number."""
 TINY = 1e-6
 PASSES = STRUCTURE | frozenset(["clamp", "clip", "long", "int", "float", "buffer", "nan_to_num", "part"])
+
+
+class Crooked(Unknown):
+    """A formula that divides by a symbol, or draws the root of a negative number: known, and surely no sum."""
+
+
 Sum = dict[int, float]
 """Factors of symbols and of new noise (by its ``id``)."""
 
@@ -76,6 +82,8 @@ def _plus(one: Sum, other: Sum, factor: float) -> Sum:
 
 def _times(one: Sum, other: Sum, divide: bool = False) -> Sum:
     if divide:
+        if any(abs(v) > TINY for k, v in other.items() if k != ONE):
+            raise Crooked
         divisor = number_in(other)
         return {k: v / divisor for k, v in one.items()}
     for number, rest in ((one, other), (other, one)):
@@ -91,6 +99,8 @@ def number_in(value: Sum) -> float:
 
 
 def _plain(op: str, given: list[float]) -> float:
+    if op in ("sqrt", "rsqrt") and given and given[0] < -TINY:
+        raise Crooked
     try:
         if op in UNARY:
             return UNARY[op](given[0])
