@@ -153,7 +153,14 @@ def _of_functions(run: Rehearsing) -> Iterator[Course]:
             continue
 
         def ask(k: int, scheduler: Obj = scheduler) -> float | None:
-            return factor(run, scheduler, k)
+            before = len(run.nodes), run.steps
+            try:
+                return factor(run, scheduler, k)
+            except Spent:
+                return None
+            finally:
+                del run.nodes[before[0] :]
+                run.steps = before[1]
 
         course = _course(ask, int(total), place, 1.0)
         if course is not None:
@@ -215,6 +222,8 @@ def _course(ask: object, total: int, place: Place, start: float | None) -> Cours
     assert callable(ask)
     stride = max(1, total // POINTS)
     at = sorted({*range(0, min(total, 40)), *range(0, total, stride), total - 1})
+    if ask(at[0]) is None or ask(at[-1]) is None:
+        return None
     rates = [ask(k) for k in at]
     known = [r for r in rates if r is not None]
     if len(known) != len(rates):
