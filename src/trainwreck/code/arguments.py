@@ -9,7 +9,8 @@ from typing import Any
 from trainwreck.catalogue import arguments
 from trainwreck.catalogue.arguments import ABSENT, UNKNOWN, Contradiction, Group
 from trainwreck.code.calls import Call
-from trainwreck.code.facts import complete, configured, only, option
+from trainwreck.code.facts import complete, only, option
+from trainwreck.code.libraries import configured
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting, sign_of
 from trainwreck.code.scopes import Scope

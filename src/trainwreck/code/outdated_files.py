@@ -15,7 +15,7 @@ from trainwreck.catalogue import releases
 from trainwreck.catalogue.releases import TABLES, History, Rename
 from trainwreck.code.beside import texts
 from trainwreck.code.calls import Call
-from trainwreck.code.facts import configured
+from trainwreck.code.libraries import configured
 from trainwreck.code.outdated import grade
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainwreck.code.facts import LIBRARIES
+from trainwreck.code.libraries import LIBRARIES
 from trainwreck.code.needs import Function, FunctionNode, Need
 
 MAX_DEPTH = 12

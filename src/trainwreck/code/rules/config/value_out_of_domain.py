@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainwreck.catalogue.tables import settings_table
-from trainwreck.code.facts import configured
+from trainwreck.code.libraries import configured
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.values import number
