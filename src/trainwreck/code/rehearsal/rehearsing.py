@@ -200,8 +200,8 @@ class Rehearsing(Holding):
                 return self.groups(base)
             if name in ("dataset", "batch_size", "sampler") and base.get(name) is not None:
                 return base.get(name)
-            if name == "dataset" and base.args:
-                return base.args[0]
+            if (name == "dataset" and base.args) or (name == "indices" and base.name == "Subset"):
+                return base.args[0] if name == "dataset" else base.get("indices", 1, UNKNOWN)
             if name == "tensors" and base.name == "TensorDataset":
                 return base.args
             if name == "batch_size" and base.name.endswith("DataLoader") and isinstance(base.get(name, 1), int):
@@ -261,9 +261,9 @@ class Rehearsing(Holding):
         if str(index) in base.attributes:
             return base.attributes[str(index)]
         if base.name in ("TensorDataset", "Subset"):
-            from trainwreck.code.rehearsal.library.data import example
+            from trainwreck.code.rehearsal.library.data import example, numbers_of
 
-            return example(self, base, place, frame)
+            return example(self, base, place, frame, numbers_of(index))
         if is_optimizer(base):
             return UNKNOWN
         return self.node("item", (base, index), place)

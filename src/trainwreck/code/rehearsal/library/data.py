@@ -122,6 +122,11 @@ def example(run: Rehearsing, dataset: Value, place: Place, frame: object, within
     return run.node("example", (dataset,), place, grad=False)
 
 
+def numbers_of(index: Value) -> Value:
+    """The numbers that are gone through one by one where ``index`` is one of them."""
+    return index.inputs[0] if isinstance(index, Node) and index.op == "element" and index.inputs else None
+
+
 def _row(run: Rehearsing, value: Value, place: Place, within: Value) -> Value:
     from trainwreck.code.shapes.domain import ANY, Shape
 
