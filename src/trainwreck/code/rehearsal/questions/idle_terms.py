@@ -25,11 +25,11 @@ def exchanged(run: Rehearsing) -> Iterator[Answer]:
             if not behind or any(unknown(n) or n.op in ("detach", "data") for n in behind):
                 continue
             inside = {id(n) for n in behind}
-            made = [e for e in run.tape if e.name == "forward" and is_module(e.subject) and not e.stack
-                    and any(id(p) in inside for p in parts(e.result))]  # fmt: skip
-            made = [e for e in made if e.serial < event.serial and e.turns == event.turns]
-            off = [e for e in made if not e.grad_mode and any(id(p) in learning for p in run.parameters(e.subject)[0])]
-            on = [e for e in made if e.grad_mode and not any(id(p) in learning for p in run.parameters(e.subject)[0])]
+            made = [e for e in run.tape if e.name == "forward" and is_module(e.subject) and e.serial < event.serial
+                    and e.turns == event.turns and any(id(p) in inside for p in parts(e.result))]  # fmt: skip
+            weights = [(e, [id(p) in learning for p in run.parameters(e.subject)[0]]) for e in made]
+            off = [e for e, learns in weights if not e.grad_mode and any(learns)]
+            on = [e for e, learns in weights if e.grad_mode and learns and not any(learns)]
             if off and on and off[0].place is not None:
                 text = "gradients are off for the network that learns, and on for its copy: this term trains nothing"
                 places = (on[0].place, event.place)
