@@ -57,7 +57,7 @@ with torch.no_grad():
         ids = torch.cat([ids, new], 1)
         logits, past = net(new, past)
 """
-BAD = (
+BAD: tuple[str, ...] = (
     _MODEL.replace(
         "        p = torch.arange(start, start + ids.size(1))", "        p = torch.arange(ids.size(1))  # expect"
     ),
