@@ -317,11 +317,22 @@ def sees_the_future(run: Rehearsing) -> Iterator[Answer]:
                 text = "padding on the right: this sees tokens to come, and the network is trained on the next one"
                 yield Answer(pad or node.place, text, _proof(shift))
                 return
-            if attention(node) is False and node.place is not None and _over(node, shift.fed):
+            if attention(node) is False and node.place is not None and _among(node, shift.fed):
                 text = "attention over tokens to come: the network is trained on the next token without a mask"
                 mask = blind_mask(node)
                 place = mask.place if mask is not None and mask.place is not None else node.place
                 yield Answer(place, text, _proof(shift))
+
+
+def _among(node: Node, fed: Node) -> bool:
+    """True for an attention whose questions and keys both come from ``fed``: that to another text may see all of it."""
+    at: Node | None = node
+    for _ in range(20 if node.op == "softmax" else 0):
+        if at is None or at.op in ("matmul", "einsum", "bmm", "baddbmm"):
+            break
+        at = next((i for i in at.inputs if isinstance(i, Node) and i.grad), None)
+    sides = [i for i in (at or node).inputs if isinstance(i, Node) and i.op != "param"][:2]
+    return all(_over(side, fed) for side in sides)
 
 
 def _over(node: Node, fed: Node) -> bool:
