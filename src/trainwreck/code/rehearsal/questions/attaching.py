@@ -160,12 +160,36 @@ def _sources(table: Table) -> dict[str, Node]:
 
 
 def _kept_at(run: Rehearsing, table: Table, event: Event) -> Place | None:
-    """Where the weights are written to a file, or where they are loaded."""
+    """Where the weights are picked, else where they are written to a file, or where they are loaded."""
     for saved in run.tape:
         kept = saved.args[0] if saved.args else None
         if saved.name == "save" and isinstance(kept, Table) and kept.entries.keys() == table.entries.keys():
-            return saved.place
-    return event.place
+            return _picked_at(run, saved.place) or saved.place
+    return _picked_at(run, event.place) or event.place
+
+
+def _picked_at(run: Rehearsing, given: Place | None) -> Place | None:
+    """Where a test picks what is saved or loaded: the names that it compares with, or the test of the comprehension."""
+    node, scope = given if given is not None else (None, None)
+    at = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    for _ in range(4):
+        if at is None or scope is None:
+            return None
+        if isinstance(at, ast.DictComp):
+            for test in at.generators[0].ifs:
+                names = [n.id for n in ast.walk(test) if isinstance(n, ast.Name)]
+                return _listed(names, scope) or (test, scope)
+            return None
+        if isinstance(at, ast.Call):
+            inner = run.project.resolve(at.func, scope)
+            returns = [n for n in ast.walk(inner.node) if isinstance(n, ast.Return)] if inner is not None else []
+            at, scope = (returns[0].value, inner) if len(returns) == 1 else (None, None)
+        elif isinstance(at, ast.Name):
+            bound = [b for b in run.project.lookup(at.id, scope) if b.value is not None]
+            at, scope = (bound[0].value, bound[0].scope) if len(bound) == 1 else (None, None)
+        else:
+            return None
+    return None
 
 
 __all__ = ["no_place_for_them", "nowhere", "part_left_behind"]

@@ -20,7 +20,7 @@ def by_reference(run: Rehearsing) -> Iterator[Answer]:
         if event.name not in ("load_state_dict", "save"):
             continue
         for table in candidates(event.get("state_dict", 0)):
-            for node in _states(table):
+            for node in _states(table, deep=event.name == "save"):
                 param = _parameter(node)
                 first = _origin(node)
                 if param is None or first is None or first.place is None:
@@ -45,10 +45,13 @@ def _moved(run: Rehearsing, first: Node, event: Event, param: Node) -> list[Even
     return [s for s in mine if any(id(t.node) in loops for t in s.turns)]
 
 
-def _states(value: Value) -> list[Node]:
-    if isinstance(value, Table):
-        return [v for v in value.entries.values() if isinstance(v, Node)][:1]
-    return []
+def _states(value: Value, deep: bool) -> list[Node]:
+    """An entry of a state; ``deep``: also of the states that what is saved holds under a name."""
+    if not isinstance(value, Table):
+        return []
+    found = [v for v in value.entries.values() if isinstance(v, Node)][:1]
+    inner = [c for v in value.entries.values() for c in candidates(v) if isinstance(c, Table)] if deep else []
+    return [*found, *(n for table in inner for n in _states(table, False))]
 
 
 def _origin(node: Node) -> Node | None:

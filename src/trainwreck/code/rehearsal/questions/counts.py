@@ -232,8 +232,8 @@ def times(run: Rehearsing, events: list[Event]) -> float | None:
     return total
 
 
-def without_remainder(run: Rehearsing, call: ast.AST) -> bool:
-    """True if the loop around a call that a count lets through turns a multiple of that count."""
+def left_over(run: Rehearsing, call: ast.AST) -> float | None:
+    """Which share of a loop's turns comes after the last call that a count lets through; None where it isn't known."""
     for event in run.tape:
         if event.place is None or event.place[0] is not call or not event.turns or not event.tests:
             continue
@@ -241,9 +241,9 @@ def without_remainder(run: Rehearsing, call: ast.AST) -> bool:
             (n.inputs[1] for t in event.tests for n in ancestors(t) if n.op == "mod" and len(n.inputs) > 1), None
         )
         known, turned = number(run, every), trips(run, event.turns[-1])
-        if known and turned and turned % known == 0:
-            return True
-    return False
+        if known and turned:
+            return (turned % known) / turned
+    return None
 
 
 def counts_batches(value: Value) -> bool:

@@ -235,8 +235,30 @@ def kinds(run: Rehearsing) -> Iterator[Answer]:
                 words = {"noise": "the noise", "data": "the clean data", "velocity": "a velocity"}
                 text = f"the network learns {words[learned]}, and is taken for {words[used[0]]} here"
                 place = used[1].place or forward.place
-                yield Answer(place, text, (found.loss.place,) if found.loss.place is not None else ())
+                if found.loss.place is not None and used[0] == "noise" and _steps_at_once(run, used[1]):
+                    text = f"the network learns {words[learned]}, and the sampler takes what it tells for the noise"
+                    yield Answer(found.loss.place, text, (place,))
+                else:
+                    yield Answer(place, text, (found.loss.place,) if found.loss.place is not None else ())
                 return
+
+
+def _steps_at_once(run: Rehearsing, difference: Node) -> bool:
+    """True where ``x - c * out`` is scaled and gets fresh noise: all of the step is made for noise, not only a line."""
+    from trainwreck.code.rehearsal.questions.roles import users
+
+    at = difference
+    for _ in range(8):
+        after = users(run).get(id(at), ())
+        for user in after:
+            rest = [i for i in user.inputs[:2] if i is not at] if user.op == "add" else []
+            if rest and any(n.op in NOISE for n in ancestors(tuple(rest), through=_arithmetic)):
+                return True
+        scaled = [u for u in after if u.op in ("mul", "div") or u.op in STRUCTURE]
+        if len(scaled) != 1:
+            return False
+        at = scaled[0]
+    return False
 
 
 def _target_kind(found: Denoiser) -> str:

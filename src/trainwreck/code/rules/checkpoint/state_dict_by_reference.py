@@ -41,8 +41,43 @@ def main(model, loader, epochs):
             top, keep = score, model.state_dict()  # expect
     model.load_state_dict(keep)
 """,
+    """
+import torch
+from torch import nn
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+top, keep = 9.0, None
+for epoch in range(30):
+    loss = nn.functional.mse_loss(net(torch.randn(8, 4)), torch.randn(8, 2))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if loss.item() < top:
+        top = loss.item()
+        keep = {"epoch": epoch, "net": dict(net.state_dict())}  # expect
+torch.save(keep, "best.pt")
+""",
 )
-GOOD = """
+GOOD = (
+    """
+import copy, torch
+from torch import nn
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+top, keep = 9.0, None
+for epoch in range(30):
+    loss = nn.functional.mse_loss(net(torch.randn(8, 4)), torch.randn(8, 2))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if loss.item() < top:
+        top = loss.item()
+        keep = {"epoch": epoch, "net": copy.deepcopy(net.state_dict())}
+        torch.save({"epoch": epoch, "net": dict(net.state_dict())}, "last.pt")
+torch.save(keep, "best.pt")
+torch.save({"best": keep, "last": {"net": net.state_dict()}}, "both.pt")
+""",
+    """
 import copy, torch
 def main(model, loader, epochs):
     best_state = None
@@ -53,7 +88,8 @@ def main(model, loader, epochs):
             now = model.state_dict()
             torch.save(now, "x.pt")
     model.load_state_dict(best_state)
-"""
+""",
+)
 
 
 OTHER = pattern(r"loader|sampler|sched|dl$|scaler|accelerator", re.IGNORECASE)

@@ -56,8 +56,23 @@ BAD = (
     ),
     _SCRIPT.replace("x0 = (x - s * out) / a", "x0 = a * x - s * out  # expect"),
 )
+_STEP = """        a, s = ab[i].sqrt(), (1 - ab[i]).sqrt()
+        x0 = (x - s * out) / a
+        x = ab[i - 1].sqrt() * x0 + (1 - ab[i - 1]).sqrt() * (x - a * x0) / s
+"""
+_ANCESTRAL = _SCRIPT.replace(
+    _STEP,
+    """        b = 1 - ab[i] / ab[i - 1]
+        x = (x - b / (1 - ab[i]).sqrt() * out) / (1 - b).sqrt() + b.sqrt() * torch.randn_like(x)
+""",
+)
+BAD = (
+    *BAD,
+    _ANCESTRAL.replace("goal = noise", "goal = x").replace("noise, t), goal)", "noise, t), goal)  # expect"),
+)
 GOOD = (
     _SCRIPT,
+    _ANCESTRAL,
     _SCRIPT.replace("goal = noise", "goal = a * noise - s * x").replace(
         "x0 = (x - s * out) / a", "x0 = a * x - s * out"
     ),

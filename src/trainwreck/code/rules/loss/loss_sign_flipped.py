@@ -21,8 +21,10 @@ from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.energies import against_sampler
 from trainwreck.code.rehearsal.questions.flows import stretched
 from trainwreck.code.rehearsal.questions.forms import clip_turned
+from trainwreck.code.rehearsal.questions.quantiles import sides_exchanged
 from trainwreck.code.rehearsal.questions.signs import divergence, flipped
 from trainwreck.code.rehearsal.questions.spread import narrowed
+from trainwreck.code.rehearsal.questions.uncertainty import unbounded
 from trainwreck.code.rehearsal.questions.variational import one_sign_wrong
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -181,7 +183,7 @@ KINDS = {
 def find(project: Project) -> Iterator[Evidence]:
     if ASCENT.search(source(project)):
         return
-    asked = (one_sign_wrong, divergence, stretched, narrowed, against_sampler)
+    asked = (one_sign_wrong, divergence, stretched, narrowed, against_sampler, unbounded, sides_exchanged)
     found = next((f for q in asked if (f := list(answers(__name__, project, q)))), [])
     found = found or list(_written(project))
     yield from found

@@ -1,6 +1,6 @@
 """The clipping bound is so small that it cuts every update.
 
-What: ``clip_grad_norm_`` with a literal bound of 0.001 or less.
+What: ``clip_grad_norm_`` with a literal bound of 0.005 or less.
 Why it matters: every gradient is scaled to that length: the learning rate no longer means anything, training
 crawls.
 When it is fine: for optimizers that ignore the length of the gradient.
@@ -27,7 +27,7 @@ def step(model):
 """,
     """
 from torch.nn.utils import clip_grad_norm_
-MAX_NORM = 0.0005
+MAX_NORM = 0.004
 def step(model):
     clip_grad_norm_(model.parameters(), max_norm=MAX_NORM)  # expect
 """,
@@ -42,10 +42,12 @@ GOOD = """
 import torch
 def step(model, bound):
     torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
     torch.nn.utils.clip_grad_norm_(model.parameters(), bound)
     torch.nn.utils.clip_grad_value_(model.parameters(), 1e-3)
 """
-SMALL = 1e-3
+SMALL = 5e-3
+"""Gradients of a network have norms around 1; the smallest bound in common recipes is 0.01."""
 
 
 SMALL_VALUE = 1e-5
