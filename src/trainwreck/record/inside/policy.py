@@ -161,9 +161,10 @@ def value_error(near: list[Any], saved: graph.SavedTensors) -> Any:
             if scores is not None and target is not None and scores.shape == target.shape and scores.numel() >= 8:
                 return (scores - target).detach()
         if kind == "PowBackward0" and saved.of(node, "exponent") == 2:
-            base = saved.of(node, "self")
-            if base is not None and base.numel() >= 8 and graph.kind(graph.child(node)).startswith("Sub"):
-                return base.detach()
+            base, difference = saved.of(node, "self"), graph.child(node)
+            if base is not None and base.numel() >= 8 and graph.kind(difference).startswith("Sub"):
+                # (target - value) ** 2: what has no gradient stands first
+                return base.detach() if graph.child(difference, 0) is not None else -base.detach()
     return None
 
 

@@ -27,6 +27,9 @@ LATE = 0.5
 """Share of the looks, from the end, over which a final state is judged."""
 NO_BETTER = 0.97
 """A loss within 3% of the entropy of the labels: nothing about the label is taken from the input."""
+LEARNED = 0.75
+"""Share of the label entropy below which three looks at the loss show that something was learned at some time: the loss
+of a batch of 32 that nothing is known of varies by some 5%."""
 NO_CORRELATION = 0.1
 CONFINED = 1.2
 """Nats between the best and the worst class. A softmax over values in 0..1 gives at most 1; logits of a trained
@@ -92,7 +95,9 @@ def _classification(view: View, columns: dict[str, Series]) -> Iterator[Evidence
         return
     where = _where(columns["loss"])
     floor = median(entropy)
-    if floor > 0.3 and median(loss) > NO_BETTER * floor and accuracy and median(accuracy) < 1.5 / min(classes) + 0.1:
+    below = sorted(v for v in columns["loss"].values if math.isfinite(v))[:3]
+    learned = len(below) == 3 and below[-1] < LEARNED * floor  # another network may have begun since: folds, teachers
+    if not learned and floor > 0.3 and median(loss) > NO_BETTER * floor and accuracy and median(accuracy) < 1.5 / min(classes) + 0.1:
         text = f"the cross-entropy stays at {show(median(loss))}, the entropy of the labels alone is {show(floor)}"
         yield seen("live-loss-at-label-entropy", text, where, median(loss), cls="circumstantial")
         ratios = view.run.series.get("update_ratio")

@@ -21,6 +21,8 @@ ENTROPY_GROWS = 3.0
 """thresholds.tsv: warn above three times the initial entropy and rising (judgement)."""
 KL_SPIKE = 0.1
 """thresholds.tsv has 0.01-0.02 as the usual target of an update; five to ten times that is a spike."""
+DETERMINISTIC = 0.95
+"""Drop after which next to nothing is left to explore with, whatever the rewards do (judgement)."""
 KL_TIMES = 10.0
 """thresholds.tsv: kl above 10 times its median growth (judgement)."""
 KL_AWAY = 10.0
@@ -63,7 +65,9 @@ def _entropy(view: View) -> Iterator[Evidence]:
         low = float(blocks.min())
         continuous = bool(view.all("action-std"))
         last = float(blocks[-max(1, len(blocks) // 4) :].max())
-        if start > 0 and not continuous and low < (1 - ENTROPY_DROP) * start:
+        # a term of a recorded loss comes without the rewards: a policy that has learned its task looks alike
+        drop = DETERMINISTIC if curve.name.startswith("term/") else ENTROPY_DROP
+        if start > 0 and not continuous and low < (1 - drop) * start:
             place = min(curve.n - 1, int(blocks.argmin()) * curve.n // len(blocks))
             text = f"entropy falls from {show(start)} to {show(low)} at {at_step(curve, place)} ({curve.name})"
             yield seen("entropy-drop", text, curve.where(place), low / start)
