@@ -18,6 +18,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.horizons import statistics_stay
+from trainwreck.code.rehearsal.questions.left_behind import statistics_left_behind
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import values
@@ -96,7 +97,7 @@ STILL = 1e-4
 
 def find(project: Project) -> Iterator[Evidence]:
     if "BatchNorm" in source(project):
-        yield from further(__name__, project, _written(project), statistics_stay)
+        yield from further(__name__, project, _written(project), statistics_stay, statistics_left_behind)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
