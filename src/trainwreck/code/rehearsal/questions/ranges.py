@@ -28,7 +28,7 @@ def out_of_reach(run: Rehearsing) -> Iterator[Answer]:
     for output, data, node in (*_targets(run), *_beside(run)):
         reach, end = bounds(output), _end(output)
         known = size(data, memo)
-        if end is None or known is None or not _beyond(reach, known, bounds(data)) or not _open(data):
+        if end is None or known is None or not _beyond(reach, known, _own(data)) or not _open(data):
             continue
         place = _made(data) if node.op in LAYERS else loss_place(end)
         if place is None or id(place[0]) in told:
@@ -39,6 +39,33 @@ def out_of_reach(run: Rehearsing) -> Iterator[Answer]:
             f"match are about {known.centre:.2g} with a spread of {known.spread:.2g}: it saturates"
         )
         yield Answer(place, text, tuple(p for p in (end.place, node.place) if p is not None))
+
+
+def _own(data: Node) -> Bounds:
+    """The interval of the data; of an array that is filled element by element, of all that is put into it."""
+    low, high = math.inf, -math.inf
+    at: Value = data
+    for _ in range(24):
+        if not isinstance(at, Node):
+            break
+        if at.op == "setitem" and len(at.inputs) > 1:
+            part = bounds(at.inputs[1])
+            low, high = min(low, part.low), max(high, part.high)
+        elif at.op not in (
+            "batch",
+            "part",
+            "getitem",
+            "element",
+            "from_numpy",
+            "tensor",
+            "as_tensor",
+            "float",
+            "astype",
+        ):
+            part = bounds(at)
+            return Bounds(min(low, part.low), max(high, part.high))
+        at = at.inputs[0] if at.inputs else None
+    return bounds(data)
 
 
 def _targets(run: Rehearsing) -> Iterator[tuple[Node, Node, Node]]:

@@ -84,6 +84,8 @@ def _computed(node: Node, memo: dict[int, Size | None], depth: int) -> Size | No
         return _drawn(node)
     if op in BOUNDED:
         return Size(*BOUNDED[op])
+    if op == "setitem" and _row_by_row(node) and (filled := size(given[1], memo, depth)) is not None:
+        return filled  # nothing is left of the zeros that it was made with
     if op == "setitem":
         return _mixed([size(v, memo, depth) for v in given[:2]])
     if op in KEEPS:
@@ -107,6 +109,13 @@ def _computed(node: Node, memo: dict[int, Size | None], depth: int) -> Size | No
             inner = Size((limits.low + limits.high) / 2, (limits.high - limits.low) / math.sqrt(12))
         return _curved(node, inner)
     return BYTES if _bytes(node) else None
+
+
+def _row_by_row(node: Node) -> bool:
+    """True for ``x[i] = ...`` with the number of a loop."""
+    index = node.inputs[2] if len(node.inputs) > 2 else None
+    counted = isinstance(index, Node) and index.op == "counter"
+    return counted or (isinstance(index, int) and not isinstance(index, bool) and bool(node.turns))
 
 
 IMAGE = Size(0.4, 0.3)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from trainwreck.code.facts import HELD, TRAIN
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import (
+    ORDERS,
     REDUCTIONS,
     Path,
     evaluated,
@@ -19,7 +22,15 @@ from trainwreck.code.rehearsal.questions.paths import (
 
 SLICE = 4
 """Parts of the key of a slice: its name, start, end and step."""
+CHOSEN = frozenset(
+    """cat concatenate hstack concat r_ setdiff1d delete isin in1d nonzero where flatnonzero difference either setitem
+    sum""".split()
+)
+"""What makes one selection of several parts, or of what is left."""
 FITS = frozenset(["fit", "fit_transform"])
+MAX_WAYS = 48
+"""Ways on each side: some questions compare all of one side with all of the other."""
+T = TypeVar("T")
 
 
 class Sides:
@@ -40,8 +51,22 @@ class Sides:
                 seen.add(id(node))
                 judged.append(node)
                 self.held += [(event, path) for path in paths(node)]
+        self.train = _differing(self.train, lambda path: path)
+        self.held = _differing(self.held, lambda pair: pair[1])
         self.train_nodes = {id(n): n for n in ancestors(tuple(taught))}
         self.held_nodes = {id(n): n for n in ancestors(tuple(judged))}
+
+
+def _differing(ways: list[T], path: Callable[[T], Path]) -> list[T]:
+    """At most ``MAX_WAYS`` of them, in their order: those from other arrays or by other indexings come first."""
+    if len(ways) <= MAX_WAYS:
+        return ways
+    first: dict[tuple[object, ...], int] = {}
+    for at, way in enumerate(ways):
+        first.setdefault((id(path(way).root), *keys(path(way))), at)
+    others = dict.fromkeys(range(len(ways))).keys() - set(first.values())
+    kept = [*first.values(), *sorted(others)]
+    return [ways[at] for at in sorted(kept[:MAX_WAYS])]
 
 
 def sides(run: Rehearsing) -> Sides:
@@ -158,7 +183,7 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             if held.root is not train.root or not held.fixed:
                 continue
             inside = _continues(held, train) and _same_rows(train, held)
-            if not inside and not _overlap(train, held):
+            if (not inside and not _overlap(train, held)) or _put_together(train, held):
                 continue
             step = held.fixed[len(train.fixed)] if inside else held.fixed[-1]
             if step.place is None or id(step.place[0]) in told:
@@ -172,6 +197,24 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
                 place, other = other, place  # the part that is cut second should have left out the first
             text = "these rows are held out for the evaluation, and the training uses them too"
             yield Answer(place, text, tuple(p for p in (other, event.place) if p is not None))
+
+
+def _put_together(train: Path, held: Path) -> bool:
+    """True where the training takes parts of the order that the held out rows are one part of: all the other folds."""
+    theirs = {id(n) for s in held.steps for i in parts(s.index) for n in near(i, 200) if n.op in ORDERS}
+    for index in (i for s in train.steps for i in parts(s.index)):
+        behind = near(index, 200)
+        if any(_sifted(item) for n in behind for item in n.inputs):
+            return True
+        if any(n.op in CHOSEN for n in behind) and any(id(n) in theirs for n in behind):
+            return True
+    return False
+
+
+def _sifted(value: object) -> bool:
+    """True for a list of those numbers that pass a test."""
+    node = value.place[0] if isinstance(value, Items) and value.place is not None else None
+    return isinstance(node, ast.ListComp | ast.GeneratorExp) and any(g.ifs for g in node.generators)
 
 
 def same_data(run: Rehearsing) -> Iterator[Answer]:
@@ -251,8 +294,6 @@ def _bounds(key: object) -> tuple[int | None, int | None] | None:
 
 def _names(run: Rehearsing, place: Place) -> str:
     """The names that the statement at ``place`` gives to what it computes."""
-    import ast
-
     statement = run.project.statement(*place)
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     words = [n.id if isinstance(n, ast.Name) else n.attr for t in targets if t is not None for n in ast.walk(t)

@@ -67,15 +67,38 @@ def find(project: Project) -> Iterator[Evidence]:
         prediction, target = loss.argument("input", 0), loss.argument("target", 1)
         if prediction is None or target is None or not loss_kind(project, loss) & BINARY:
             continue
-        if rank(project, target, loss.scope) != 1:
+        if rank(project, target, loss.scope) != 1 or _one_row(target):
             continue
         found = ends(project, prediction, loss.scope, reshapes=False)
         columns = [_under(project, n, s) for n, s in found]
+        if any(_over_samples(n) for n, _ in columns):
+            continue
         if columns and all(isinstance(n, ast.Call) and one_column(project, Call(n, s)) for n, s in columns):
             text = "the prediction is a column (N, 1), the target has no column: this loss refuses it"
             yield sighting(__name__, loss, text, proof=[Call(n, s) for n, s in columns[:1] if isinstance(n, ast.Call)])
     for clash in clashes(project, "loss"):
         yield sighting(__name__, clash.place, clash.text, proof=clash.by)
+
+
+def _one_row(target: ast.expr) -> bool:
+    """True for ``labels[i : i + 1]``: the target of one sample, which may be given without an axis of samples."""
+    part = target.slice if isinstance(target, ast.Subscript) else None
+    if not isinstance(part, ast.Slice) or part.lower is None or not isinstance(part.upper, ast.BinOp):
+        return False
+    end = part.upper
+    one = isinstance(end.right, ast.Constant) and end.right.value == 1
+    return isinstance(end.op, ast.Add) and one and ast.unparse(end.left) == ast.unparse(part.lower)
+
+
+def _over_samples(node: ast.expr) -> bool:
+    """True for a layer that is given a sum or a mean along the first axis: what is left is one row, not a column."""
+    for given in node.args if isinstance(node, ast.Call) else ():
+        for inner in ast.walk(given):
+            if isinstance(inner, ast.Call) and last_name(inner.func) in ("sum", "mean", "amax", "max", "median"):
+                axes = [*inner.args, *(k.value for k in inner.keywords if k.arg in ("dim", "axis"))]
+                if any(isinstance(a, ast.Constant) and a.value == 0 for a in axes):
+                    return True
+    return False
 
 
 def _under(project: Project, node: ast.expr, scope: Scope) -> tuple[ast.expr, Scope]:
