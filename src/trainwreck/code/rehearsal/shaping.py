@@ -198,6 +198,8 @@ def _function(node: Node, first: Value) -> Value:
     numpy_draw = op in DRAWS and (made or node.full.startswith("numpy.random"))
     if numpy_draw and len(node.inputs) <= made + DRAWS[op] and "size" not in node.options:
         return _drawn(node)
+    if op == "choice" and (made or node.full.startswith("numpy.random")):
+        return _chosen(node)
     if op in CREATES or op in ("eye", "arange", "linspace", "randperm"):
         generator = isinstance(first, Obj) or (isinstance(first, Node) and first.op in GENERATORS)
         if isinstance(first, Node) and not node.full and not generator:
@@ -215,6 +217,10 @@ def _function(node: Node, first: Value) -> Value:
         return _of(args[0]) if args and op != "type_as" else shape
     if op == "gather":
         return _of(node.options.get("index", args[1] if len(args) > 1 else None))
+    if op == "choose" and args:  # one of several numbers for each element
+        listed = args[0].items if isinstance(args[0], Items) else args[0]
+        numbers = isinstance(listed, list | tuple) and all(isinstance(i, int | float) for i in listed)
+        return shape if numbers else ANY
     if op == "where":
         return _broadcast(node.inputs[:3])
     if op in ("linear", "embedding") and args:
@@ -254,18 +260,34 @@ def _drawn(node: Node) -> Shape:
     given = drawn[: len(drawn) - len(node.options)]
     size = node.options.get("size", given[DRAWS[node.op]] if len(given) > DRAWS[node.op] else None)
     if size is not None:
-        sizes = list(size) if isinstance(size, tuple) else size.items if isinstance(size, Items) else [size]
-        if isinstance(size, Node) and not flat_number(size):
-            return ANY
-        return Shape(tuple(known.size(_given(s, sizes=True)) for s in sizes), False, _call(node))
+        return _sized(node, size)
     return _broadcast([*given, *(v for k, v in node.options.items() if k in PARAMETERS)])
+
+
+def _sized(node: Node, size: Value) -> Shape:
+    sizes = list(size) if isinstance(size, tuple) else size.items if isinstance(size, Items) else [size]
+    if isinstance(size, Node) and not flat_number(size):
+        return ANY
+    return Shape(tuple(known.size(_given(s, sizes=True)) for s in sizes), False, _call(node))
+
+
+def _chosen(node: Node) -> Shape:
+    """Numbers that are drawn from a list, an axis or a count."""
+    drawn = node.inputs[1 if _made_by(node) else 0 :]
+    given = drawn[: len(drawn) - len(node.options)]
+    listed = node.options.get("a", given[0] if given else None)
+    size = node.options.get("size", given[1] if len(given) > 1 else None)
+    items = listed.items if isinstance(listed, Items) else listed if isinstance(listed, tuple) else None
+    numbers = isinstance(listed, int) or (items is not None and all(isinstance(i, int | float | str) for i in items))
+    line = isinstance(listed, Node) and (flat_number(listed) or (not listed.shape.open and len(listed.shape.dims) == 1))
+    return _sized(node, size) if size is not None and (numbers or line) else ANY
 
 
 PARAMETERS = frozenset("loc scale low high shape a b lam p n mean sigma mu kappa df".split())
 
 
 def _made_by(node: Node) -> bool:
-    first = node.inputs[0]
+    first = node.inputs[0] if node.inputs else None
     return isinstance(first, Node) and first.op in GENERATORS
 
 

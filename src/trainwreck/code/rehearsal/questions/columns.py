@@ -8,6 +8,7 @@ from typing import NamedTuple
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.places import parting
 from trainwreck.code.rehearsal.questions.splits import sides
 
 MAKES = frozenset(["stack", "column_stack", "hstack", "array", "asarray", "tensor", "as_tensor", "concatenate", "cat"])
@@ -26,13 +27,17 @@ class Order(NamedTuple):
 def another_order(run: Rehearsing) -> Iterator[Answer]:
     """Columns that are evaluated in another order than they were trained in."""
     both = sides(run)
-    trained = [o for n in both.train_nodes.values() if (o := _order(n)) is not None]
-    held = [o for n in both.held_nodes.values() if id(n) not in both.train_nodes and (o := _order(n)) is not None]
-    for other in held:
-        differ = [mine for mine in trained if _differ(mine, other)]
-        if differ and not any(_agree(mine, other) for mine in trained):
+    trained = [(n, o) for n in both.train_nodes.values() if (o := _order(n)) is not None]
+    apart = [n for n in both.held_nodes.values() if id(n) not in both.train_nodes]
+    for node, other in [(n, o) for n in apart if (o := _order(n)) is not None]:
+        differ = [(n, mine) for n, mine in trained if _differ(mine, other)]
+        if differ and not any(_agree(mine, other) for _, mine in trained):
+            first, mine = differ[0]
+            here, there = other.place, mine.place
+            if here[0] is there[0]:  # one function picks for both: what it is given decides
+                here, there = parting(node, first) or here, parting(first, node) or there
             text = "the columns stand in another order here than where they are trained on"
-            yield Answer(other.place, text, (differ[0].place,))
+            yield Answer(here, text, (there,))
             return
 
 

@@ -6,13 +6,16 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trainwreck.code.calls import Call
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj, Value
+from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM
+from trainwreck.code.rehearsal.questions.places import parting
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, given, learns, trained
 from trainwreck.code.rehearsal.questions.views import data_inputs
+from trainwreck.code.scopes import Scope
 
 DENSE = frozenset(
     """cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss smooth_l1_loss
@@ -68,8 +71,17 @@ def apart(run: Rehearsing) -> Iterator[Answer]:
             if told is not None and told.node.place is not None:
                 moved, kept = ("input", "target") if wrong is not None else ("target", "input")
                 text = f"this {told.kind} moves the {moved}, and the {kept} does not go along"
-                yield Answer(told.node.place, text, (node.place,) if node.place is not None else ())
+                place = _decides(told, mine + theirs) or told.node.place
+                yield Answer(place, text, (node.place,) if node.place is not None else ())
                 return
+
+
+def _decides(move: Move, moved: list[Move]) -> Place | None:
+    """Of a function that moves both, each by a draw of its own: where it is called with the one."""
+    here = move.node.place
+    others = [m.node for m in moved if m.node is not move.node and m.node.place is not None and m.node.stack]
+    twin = next((n for n in others if here is not None and n.place is not None and n.place[0] is here[0]), None)
+    return parting(move.node, twin) if twin is not None and move.node.stack else None
 
 
 def _spatial(node: Node) -> bool:
@@ -137,10 +149,36 @@ def _tests(run: Rehearsing, node: Node) -> frozenset[object]:
         if isinstance(above, ast.FunctionDef | ast.Lambda):
             break
         if isinstance(above, ast.If | ast.IfExp):
-            draws = any(isinstance(n, ast.Call) for n in ast.walk(above.test))
             calls = tuple(id(p[0]) for p in node.stack)
-            found.add((id(above), *calls) if draws else ast.unparse(above.test))
+            if _calls(above.test):
+                found.add((id(above), *calls))
+            else:
+                found.add(_decided(above.test, node.place[1], node.stack) or ast.unparse(above.test))
     return frozenset(found)
+
+
+def _calls(test: ast.AST) -> bool:
+    return any(isinstance(n, ast.Call) for n in ast.walk(test))
+
+
+def _decided(test: ast.expr, scope: Scope, stack: tuple[Place, ...]) -> object:
+    """Of a test of a name that a call decides: where, each time that this is run; None for any other."""
+    name = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    bound = scope.bindings.get(name.id, ()) if isinstance(name, ast.Name) else ()
+    if len(bound) != 1:
+        return None
+    kind, value = bound[0].kind, bound[0].value
+    if kind == "assign" and value is not None and _calls(value):
+        return id(value), type(test), *(id(p[0]) for p in stack)
+    if kind == "param" and stack and isinstance(name, ast.Name) and isinstance(stack[-1][0], ast.Call):
+        call = Call(stack[-1][0], stack[-1][1])
+        given = call.argument(name.id, scope.params.index(name.id) if name.id in scope.params else None)
+        if given is not None and _calls(given):
+            return id(given), type(test), *(id(p[0]) for p in stack[:-1])
+        if given is not None:
+            inner = _decided(given, stack[-1][1], stack[:-1])
+            return (inner, type(test)) if inner is not None else None
+    return None
 
 
 def _move(node: Node) -> Move | None:

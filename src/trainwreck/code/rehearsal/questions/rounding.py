@@ -15,10 +15,12 @@ from trainwreck.code.rehearsal.questions.roles import STRUCTURE, users
 from trainwreck.code.rehearsal.questions.terms import number_of
 
 CASTS = frozenset(["to", "bfloat16", "float", "double", "half", "type"])
-ADAPTIVE = 2e-4
-"""Adam moves a weight by about its rate. A bf16 weight of 0.05 keeps steps of 2e-4 and more (2**-8 of it, halved)."""
+ADAPTIVE = 4e-4
+"""Adam moves a weight by its rate at first, and by a quarter of it (the root of 0.1 / 1.9) where gradients are mostly
+noise. A bf16 weight of 0.05 keeps steps of 1e-4 and more (2**-8 of the power of two below it, halved)."""
 FALLING = 1e-3
-"""The same under a schedule that takes the rate down to zero: of a cosine from 1e-3, the last third lies below 2e-4."""
+"""The same under a schedule that takes the rate down to zero: of a cosine from 1e-3, the last third lies below 2e-4.
+And under autocast, which is there for weights that stay in float32."""
 FALLS = frozenset(["CosineAnnealingLR", "CosineAnnealingWarmRestarts", "OneCycleLR", "PolynomialLR"])
 PLAIN = 0.3
 """Rate of SGD over (1 - momentum) with gradients of about 1e-3 (a norm of 1 over a million weights, or 0.2 over fifty
@@ -71,7 +73,8 @@ def _small(run: Rehearsing, optimizer: Obj) -> bool:
     if optimizer.name in ADAMS:
         schedules = [o for o in run.objects if o.name in FALLS and o.get("optimizer", 0) is optimizer]
         falls = any(not o.get("eta_min") for o in schedules)
-        return 0 < rate <= (FALLING if falls else ADAPTIVE)
+        twice = any(o.name == "autocast" for o in run.objects)
+        return 0 < rate <= (FALLING if falls or twice else ADAPTIVE)
     momentum = optimizer.get("momentum", 2, 0.0)
     if optimizer.name != "SGD" or not isinstance(momentum, int | float) or not 0 <= momentum < 1:
         return False

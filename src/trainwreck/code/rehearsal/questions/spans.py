@@ -28,6 +28,9 @@ SHORT = 0.6
 """One that ends before this share of the run trains with the rate of its end for the rest of it."""
 DEAD = 1e-3
 """Share of the highest rate below which next to nothing is learned."""
+EARLY = 0.45
+LOW = 0.15
+"""A decay that is over before half of the run, at a seventh of the rate or less, was worked out for a shorter run."""
 BATCHES = 9600.0
 """Stands for the length of data that isn't known: the same number wherever this length is used."""
 ENDS_AT_ZERO = frozenset(
@@ -113,6 +116,10 @@ def _function(run: Rehearsing, scheduler: Obj, done: float, kept: bool) -> tuple
     if all(f is not None and f <= DEAD * top for f in late):
         ended = [v for n, v in numbers if 1 < n < SHORT * done]
         return "the factor on the rate is zero for the last third of the run and more", ended[-1] if ended else None
+    floor = [_factor(run, scheduler, int(done * share)) for share in (EARLY, *(EARLY + n / 20 for n in range(1, 11)))]
+    ended = [v for n, v in numbers if 1 < n <= EARLY * done]
+    if ended and top > 0 and floor[0] is not None and all(f == floor[0] <= LOW * top for f in floor):
+        return f"the factor on the rate is at its floor of {floor[0]:g} after {EARLY:.0%} of the run", ended[-1]
     last = late[-1]
     for n, value in numbers:
         if n > LONG * done and not kept and last is not None and last >= top / 2:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import key_of
+from trainwreck.code.rehearsal.questions.roles import JOINS
 
 SPREADS = frozenset(["std", "var", "nanstd", "nanvar"])
 CENTRES = frozenset(["mean", "nanmean", "median", "nanmedian", "sum", "nansum"])
@@ -17,6 +18,7 @@ KEEPS = frozenset(
 )
 RANKS = frozenset(["argsort", "sort", "rankdata", "searchsorted", "argpartition"])
 HARD = frozenset(["gt", "ge", "lt", "le", "eq", "round", "compare"])
+MAX_CHAIN = 16
 SAME = frozenset("float long int astype numpy cpu detach to squeeze view reshape double item flatten tensor".split())
 
 
@@ -143,12 +145,22 @@ def ranked_labels(run: Rehearsing) -> Iterator[Answer]:
     for node in run.nodes:
         if node.op not in RANKS or node.grad or not node.inputs:
             continue
-        value: Value = node.inputs[0]
-        while isinstance(value, Node) and value.op in SAME and value.inputs:
-            value = value.inputs[0]
+        value = _gathered(node.inputs[0])
         if not isinstance(value, Node) or value.op not in HARD or value.place is None or id(value.place[0]) in told:
             continue
         if any(n.op == "param" for n in ancestors(value)):
             told.add(id(value.place[0]))
             text = "hard decisions are ranked: the scores before the threshold are meant"
             yield Answer(value.place, text, (node.place,) if node.place is not None else ())
+
+
+def _gathered(value: Value) -> Value:
+    """Behind changes of type and what puts the batches of a loop together."""
+    for _ in range(MAX_CHAIN):
+        if isinstance(value, Items) and value.items:
+            value = value.items[-1]
+        elif isinstance(value, Node) and value.op in SAME | JOINS and value.inputs:
+            value = value.inputs[0]
+        else:
+            break
+    return value
