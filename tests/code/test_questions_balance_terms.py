@@ -64,7 +64,7 @@ for i in range(500):
 WEIGHTS = (
     "loss = torch.exp(-s[0]) * a - s[0] + b  # here",
     "w = torch.exp(-s)\n    loss = (w[0] * a + w[1] * b) - s.sum()  # here",
-    "loss = 0\n    for k, part in enumerate([a, b]):\n        loss = loss + torch.exp(-s[k]) * part - 0.5 * s[k]  # here",
+    "loss = 0\n    for k, part in enumerate([a, b]):\n        loss = loss + torch.exp(-s[k]) * part - s[k]  # here",
     "loss = a / (2 * s[0] ** 2) - torch.log(s[0]) + b  # here",
     "loss = torch.exp(s[0]) * a + s[0] + b  # here",
     "v = spread(x)\n    loss = (torch.exp(-v) * (net(x) - y) ** 2 - v).mean()  # here",

@@ -58,3 +58,23 @@ CRITICS = [
 def test_a_column_meets_returns(critic: str) -> None:
     text = SCRIPT.replace(RIGHT, critic)
     assert told("code-broadcast-in-loss", text) == marked(text)
+
+
+MAJOR = "S, A, L, ret, adv = (flat(x) for x in (S, A, L, ret, adv))"
+FLATTENINGS = [
+    MAJOR,
+    "S, A, L, ret, adv = (flat(x.transpose(0, 1)) for x in (S, A, L, ret, adv))",
+    "turn = lambda x: x.transpose(0, 1).reshape(-1, *x.shape[2:])\n"
+    "    S, A, L, ret, adv = map(turn, (S, A, L, ret, adv))",
+    "S, A, L = (flat(x.transpose(0, 1)) for x in (S, A, L))\n    ret, adv = ret.reshape(-1), adv.reshape(-1)  # here",
+    "S, A, L = flat(S), flat(A), L.flatten()\n    ret, adv = ret.t().reshape(-1), adv.t().flatten()  # here",
+    "turn = lambda x: x.swapaxes(0, 1).reshape(-1, *x.shape[2:])\n"
+    "    S, A, L, ret = map(turn, (S, A, L, ret))\n    adv = adv.flatten()  # here",
+    "S, A, L, adv, ret = flat(S), flat(A), flat(L), flat(adv), ret.T.reshape(-1)  # here",
+]
+
+
+@pytest.mark.parametrize("flattening", FLATTENINGS)
+def test_rows_of_one_index_belong_together(flattening: str) -> None:
+    text = SCRIPT.replace(MAJOR, flattening)
+    assert told("code-flatten-order-mismatch", text) == marked(text)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import given, losses
+from trainwreck.code.rehearsal.questions.roles import backwards, given, losses
 from trainwreck.code.rehearsal.questions.signs import ERRORS
 
 FLATTENS = frozenset(["reshape", "view", "flatten", "ravel"])
@@ -61,6 +62,52 @@ def axes_swapped(run: Rehearsing) -> Iterator[Answer]:
             place = output.place if output.op == "stack" and output.place is not None else node.place
             text = f"the samples lie along axis {one} of the output, and along axis {other} of the target"
             yield Answer(place, text, (node.place,))
+
+
+def rows_apart(run: Rehearsing) -> Iterator[Answer]:
+    """Arrays from which one index picks rows for one loss, flattened of two axes that stand in another order.
+
+    (time, copy) became rows here and (copy, time) there: row 5 of one is another moment than row 5 of the other."""
+    for event in backwards(run):
+        picked: dict[int, list[Node]] = {}
+        for node in ancestors(event.subject):
+            index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+            if isinstance(index, Node) and index.op not in ("counter", "compare"):
+                picked.setdefault(id(index), []).append(node)
+        for nodes in picked.values():
+            orders: dict[int, list[Node]] = {0: [], 1: []}
+            for node in nodes:
+                flat = _flattened(node.inputs[0])
+                source = _slowest(flat) if flat is not None and _of_lists(flat) else None
+                if flat is not None and source is not None and source[1] in orders and flat.place is not None:
+                    known = orders[source[1]]
+                    known += [flat] if not any(flat is k for k in known) else []
+            if not orders[0] or not orders[1]:
+                continue
+            few, many = sorted(orders.values(), key=len)
+            places = [_asked(k, [*few, *many]) for k in (few[0], many[0])]
+            if places[0] is not None:
+                text = "one index picks rows of arrays that were flattened in another order: what it picks is no pair"
+                yield Answer(places[0], text, tuple(p for p in (places[1], event.place) if p is not None))
+                return
+
+
+def _of_lists(flat: Node) -> bool:
+    """True for arrays whose first axis is that of the moments, gathered in a list or filled one by one."""
+    walked = list(ancestors(flat, through=lambda n: n.op not in ("param", "stack", "batch", "embedding", "element")))
+    stacks = [n for n in walked if n.op == "stack"]
+    return (
+        bool(stacks)
+        and not any(n.op in ("batch", "element") for n in walked)
+        and all(n.get("dim", 1, 0) == 0 and n.options.get("axis", 0) == 0 for n in stacks)
+    )
+
+
+def _asked(flat: Node, others: list[Node]) -> Place | None:
+    """The place of a flattening; the call, where one function makes several of them."""
+    same = [o for o in others if o.place is not None and flat.place is not None and o.place[0] is flat.place[0]]
+    calls = {id(o.stack[-1][0]) for o in same if o.stack}
+    return flat.stack[-1] if len(calls) > 1 and flat.stack else flat.place
 
 
 def _samples_at(run: Rehearsing, flat: Node) -> Source | None:
@@ -130,6 +177,8 @@ def _computed(node: Node, axis: int, known: dict[tuple[int, int], Source | None]
     if node.op in SOURCES:
         return ("batch", axis)
     first = node.inputs[0] if node.inputs else None
+    if node.op in ("setitem", "zeros_like", "empty_like", "ones_like", "flip", "cumsum"):
+        return _axis(first, axis, known, depth)
     moved = _moved(node, axis)
     if moved is not None:
         return _axis(first, moved, known, depth)
