@@ -97,7 +97,13 @@ def _classification(view: View, columns: dict[str, Series]) -> Iterator[Evidence
     floor = median(entropy)
     below = sorted(v for v in columns["loss"].values if math.isfinite(v))[:3]
     learned = len(below) == 3 and below[-1] < LEARNED * floor  # another network may have begun since: folds, teachers
-    if not learned and floor > 0.3 and median(loss) > NO_BETTER * floor and accuracy and median(accuracy) < 1.5 / min(classes) + 0.1:
+    if (
+        not learned
+        and floor > 0.3
+        and median(loss) > NO_BETTER * floor
+        and accuracy
+        and median(accuracy) < 1.5 / min(classes) + 0.1
+    ):
         text = f"the cross-entropy stays at {show(median(loss))}, the entropy of the labels alone is {show(floor)}"
         yield seen("live-loss-at-label-entropy", text, where, median(loss), cls="circumstantial")
         ratios = view.run.series.get("update_ratio")

@@ -49,13 +49,6 @@ def draw(n):
     return x
 print(draw(100).mean(0))
 """
-BAD = (
-    _SCRIPT.replace("goal = noise", "goal = x").replace("x0 = (x - s * out) / a", "x0 = (x - s * out) / a  # expect"),
-    _SCRIPT.replace("goal = noise", "goal = a * noise - s * x").replace(
-        "x0 = (x - s * out) / a", "x0 = (x - s * out) / a  # expect"
-    ),
-    _SCRIPT.replace("x0 = (x - s * out) / a", "x0 = a * x - s * out  # expect"),
-)
 _STEP = """        a, s = ab[i].sqrt(), (1 - ab[i]).sqrt()
         x0 = (x - s * out) / a
         x = ab[i - 1].sqrt() * x0 + (1 - ab[i - 1]).sqrt() * (x - a * x0) / s
@@ -67,8 +60,12 @@ _ANCESTRAL = _SCRIPT.replace(
 """,
 )
 BAD = (
-    *BAD,
-    _ANCESTRAL.replace("goal = noise", "goal = x").replace("noise, t), goal)", "noise, t), goal)  # expect"),
+    _SCRIPT.replace("goal = noise", "goal = x").replace("x0 = (x - s * out) / a", "x0 = (x - s * out) / a  # expect"),
+    _SCRIPT.replace("goal = noise", "goal = a * noise - s * x").replace(
+        "x0 = (x - s * out) / a", "x0 = (x - s * out) / a  # expect"
+    ),
+    _SCRIPT.replace("x0 = (x - s * out) / a", "x0 = a * x - s * out  # expect"),
+    ANCESTRAL.replace("goal = noise", "goal = x").replace("noise, t), goal)", "noise, t), goal)  # expect"),
 )
 GOOD = (
     _SCRIPT,
