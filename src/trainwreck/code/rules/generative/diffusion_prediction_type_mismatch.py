@@ -65,7 +65,7 @@ BAD = (
         "x0 = (x - s * out) / a", "x0 = (x - s * out) / a  # expect"
     ),
     _SCRIPT.replace("x0 = (x - s * out) / a", "x0 = a * x - s * out  # expect"),
-    ANCESTRAL.replace("goal = noise", "goal = x").replace("noise, t), goal)", "noise, t), goal)  # expect"),
+    _ANCESTRAL.replace("goal = noise", "goal = x").replace("noise, t), goal)", "noise, t), goal)  # expect"),
 )
 GOOD = (
     _SCRIPT,
