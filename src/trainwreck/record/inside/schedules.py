@@ -38,6 +38,8 @@ class Schedules(Probe):
         self._idle: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
         self._restored: weakref.WeakSet[Any] = weakref.WeakSet()
         self._epochs: weakref.WeakKeyDictionary[Any, list[int]] = weakref.WeakKeyDictionary()
+        self._teaching: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._drawn: Any = None
 
     def attach(self) -> None:
         """Listen to ``step`` and ``load_state_dict`` of schedulers and to ``load_state_dict`` of optimizers."""
@@ -56,15 +58,23 @@ class Schedules(Probe):
             callers.watch(DistributedSampler, "__iter__", self._drawing)
 
     def _drawing(self, sampler: Any, frame: FrameType | None) -> None:
-        """A distributed sampler shuffles anew: with another epoch number than before?"""
+        """A distributed sampler shuffles anew: with another epoch number than before?
+
+        Only what steps follow on counts: of the evaluation nobody needs another order."""
+        if not torch.is_grad_enabled():
+            return
+        self._drawn = weakref.ref(sampler)
         epochs = self._epochs.setdefault(sampler, [])
         epochs.append(sampler.epoch)
-        if len(epochs) == SAME_EPOCHS and len(set(epochs)) == 1 and sampler.shuffle:
+        same = len(epochs) == SAME_EPOCHS and len(set(epochs)) == 1
+        if same and sampler.shuffle and sampler in self._teaching:
             text = f"{type(sampler).__name__} has shuffled {SAME_EPOCHS} times with epoch {epochs[0]}: the same order"
             self.tell("live-sampler-epoch-stands-still", text, frame=callers.user_frame(frame))
 
     def before_step(self, step: Step) -> None:
         """At the first step after a resume: has a scheduler of this optimizer begun anew?"""
+        if self._drawn is not None and (sampler := self._drawn()) is not None:
+            self._teaching.add(sampler)
         place = self._resumed.pop(step.optimizer, False)
         if place is not False:
             self._resume(step, place if isinstance(place, tuple) else None)
