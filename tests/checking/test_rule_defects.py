@@ -32,7 +32,7 @@ def defect(monkeypatch: pytest.MonkeyPatch) -> None:
     real = rules_module.rule(NAME)
     others = [rules_module.rule("trainwreck.code.rules.deprecated.checkpoint_use_reentrant")]
     monkeypatch.setattr(
-        sys.modules["trainwreck.code.witness"], "possible", lambda _: [replace(real, find=raises), *others]
+        sys.modules["trainwreck.code.witness"], "possible", lambda _, **options: [replace(real, find=raises), *others]
     )
 
 
