@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +17,7 @@ import torch
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import callers, positions, reshapes
+from . import callers, positions, reshapes, tensors
 
 LEAST_SAMPLES = 3
 """Samples of a batch with which "one of them" and "the others" can be told apart."""
@@ -72,7 +71,7 @@ class _First(_Mode):
         self.found: list[Found] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = [self._kept(t) for t in _tensors((args, kwargs))]
+        given = [self._kept(t) for t in tensors.inside((args, kwargs))]
         shape = args[0].shape if args and isinstance(args[0], torch.Tensor) else None
         result = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
@@ -80,7 +79,7 @@ class _First(_Mode):
             self._note("reshape-moves", before=list(shape), after=list(result.shape))
         elif name in DROPOUTS:
             self._note("dropout")
-        self.ops.append(_Op(func.overloadpacket.__name__, given, [self._kept(t) for t in _tensors(result)]))
+        self.ops.append(_Op(func.overloadpacket.__name__, given, [self._kept(t) for t in tensors.inside(result)]))
         if len(self.ops) > MOST_OPS or self.bytes > MOST_BYTES:
             raise TooLarge
         return result
@@ -118,13 +117,13 @@ class _Second(_Mode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         known = self.ops[self.at] if self.at < len(self.ops) else None
         name = func.overloadpacket.__name__
-        given = list(_tensors((args, kwargs)))
+        given = list(tensors.inside((args, kwargs)))
         if known is None or known.name != name or len(known.given) != len(given):
             raise TooLarge
         before = [self._crossed(t, old) for t, old in zip(given, known.given, strict=True)]
         read = {_memory(t) for t in given}
         result = func(*args, **(kwargs or {}))
-        made = list(_tensors(result))
+        made = list(tensors.inside(result))
         after = [self._crossed(t, old) for t, old in zip(made, known.made, strict=True)]
         # Held so that memory is not used again and identifies a value; a result that is held is detached by torch.
         self._held += [_storage(t) for t in (*given, *made)]
@@ -236,7 +235,7 @@ def _run(mode: Any, module: Any, given: Any) -> tuple[Any, list[Any]]:
 
 def _results(value: Any) -> list[Any]:
     """The tensors of floating numbers among what a model gives."""
-    return [t for t in _tensors(value) if t.is_floating_point()]
+    return [t for t in tensors.inside(value) if t.is_floating_point()]
 
 
 def _exchanged(leaves: list[Any], dimension: int, count: int) -> list[Any] | None:
@@ -312,20 +311,6 @@ def _place() -> dict[str, Any]:
             facts["path"], facts["line"] = callers.relative(frame.f_code.co_filename), frame.f_lineno
         frame = frame.f_back
     return facts
-
-
-def _tensors(value: Any) -> Iterator[Any]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _tensors(item)
-    elif hasattr(value, "__dataclass_fields__"):
-        for name in value.__dataclass_fields__:
-            yield from _tensors(getattr(value, name, None))
 
 
 def _storage(tensor: Any) -> Any:

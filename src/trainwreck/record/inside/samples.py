@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from . import callers, capture, isolate
+from . import callers, capture, isolate, tensors
 from .probe import Backward, Probe, Step
 
 SECONDS = 20
@@ -214,7 +214,7 @@ def _judge(calls: list[tuple[Any, Any, Any]], fixed: set[int]) -> list[dict[str,
 
     found: dict[str, dict[str, Any]] = {}
     for module, args, kwargs in calls:
-        sizes = [t.numel() for t in mixing._tensors((args, kwargs))]
+        sizes = [t.numel() for t in tensors.inside((args, kwargs))]
         if not sizes or max(sizes) > MOST_INPUTS:
             continue
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -28,6 +28,21 @@ DTYPES = {
 }
 MAX_HEADER = 64 << 20
 """Longest header that is read, in bytes; a damaged file can't make us allocate more."""
+
+
+def inside(value: Any) -> Iterator[Any]:
+    """The tensors that ``value`` is or holds: in lists, tuples, dictionaries and dataclasses of any depth."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from inside(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from inside(item)
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            yield from inside(getattr(value, name, None))
 
 
 def ranges(tensor: Any) -> dict[str, Any]:

@@ -102,11 +102,11 @@ class Tracer:
         self.ops += 1
         if self.phase == "backward" and (node := torch._C._current_autograd_node()) is not None:
             self.seen_nodes.add(str(node.name()))
-        made = [t for t in _tensors(result) if tensors.nonfinite(t)]
+        made = [t for t in tensors.inside(result) if tensors.nonfinite(t)]
         if not made or len(self.events) >= MAX_EVENTS:
             return
         packet = func.overloadpacket.__name__
-        given = list(_tensors((args, kwargs)))
+        given = list(tensors.inside((args, kwargs)))
         storages = {_storage(t) for t in given}
         if before is None and all(_storage(t) in storages for t in made):
             return  # A view: the event of its storage stands for it.
@@ -298,17 +298,6 @@ class _Functions(TorchFunctionMode):  # type: ignore[misc]
         finally:
             self.tracer._mark()
             self.tracer.calls.pop()
-
-
-def _tensors(value: Any) -> Iterator[Any]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _tensors(item)
 
 
 def _storage(tensor: Any) -> int:

@@ -10,7 +10,14 @@ from trainwreck.code.rehearsal.domain import Event, Node, Place
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
-from trainwreck.code.rehearsal.questions.terms import Term, losses_of, number_of, parameters_behind, squared_error
+from trainwreck.code.rehearsal.questions.terms import (
+    Term,
+    fitted,
+    losses_of,
+    number_of,
+    parameters_behind,
+    squared_error,
+)
 
 CUTS = frozenset(["sample", "argmax", "multinomial", "round", "bernoulli", "one_hot"])
 """What gives a value without a gradient."""
@@ -49,10 +56,10 @@ def _critics(run: Rehearsing) -> set[int]:
     found: set[int] = set()
     for _, all_terms in losses_of(run):
         for term in all_terms:
-            pair = squared_error(term.node)
-            if pair is None or pair[0].grad == pair[1].grad:
+            pair = fitted(term.node)
+            if pair is None:
                 continue
-            output, target = pair if pair[0].grad else pair[::-1]
+            output, target = pair
             if any(_discounted(n) for n in ancestors(target)):
                 found |= parameters_behind(output, through_grad=True).keys()
     return found

@@ -11,7 +11,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
-from trainwreck.code.rehearsal.questions.terms import losses_of, number_of, squared_error
+from trainwreck.code.rehearsal.questions.terms import fitted, losses_of, number_of
 
 NOISE = frozenset(["randn", "randn_like", "normal", "standard_normal"])
 
@@ -38,10 +38,10 @@ def denoisers(run: Rehearsing) -> list[Denoiser]:
     outer = [_state_first(e) for e in outer]
     for event, all_terms in losses_of(run):
         for term in all_terms:
-            pair = squared_error(term.node)
-            if pair is None or pair[0].grad == pair[1].grad:
+            pair = fitted(term.node)
+            if pair is None:
                 continue
-            output, target = pair if pair[0].grad else pair[::-1]
+            output, target = pair
             made = core(output)
             for forward in outer:
                 results = {id(n) for r in parts(forward.result) for n in (r, *core(r))}
@@ -109,10 +109,10 @@ def _of_samples(run: Rehearsing) -> Iterator[Answer]:
     """The same where a data set draws the noise, for its samples or for all of them at once."""
     for _, all_terms in losses_of(run):
         for term in all_terms:
-            pair = squared_error(term.node)
-            if pair is None or pair[0].grad == pair[1].grad:
+            pair = fitted(term.node)
+            if pair is None:
                 continue
-            output, target = pair if pair[0].grad else pair[::-1]
+            output, target = pair
             told = _drawn(target)
             if told is None or told.place is None or any(n is told for n in ancestors(output)):
                 continue

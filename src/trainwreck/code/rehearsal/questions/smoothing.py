@@ -12,8 +12,10 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE
 from trainwreck.code.rehearsal.questions.paths import key_of, meets, statistic
 from trainwreck.code.rehearsal.questions.roles import JOINS, backwards
-from trainwreck.code.rehearsal.questions.windows import GATHERS, PASSES, Linear, Window, linear, picks, window_of
+from trainwreck.code.rehearsal.questions.windows import GATHERS, PASSES, Linear, linear, windows_behind
 
+THROUGH = PASSES | JOINS
+"""What leaves the elements of a window as they are, joined windows among it."""
 CENTRED = frozenset(
     """uniform_filter1d gaussian_filter1d savgol_filter medfilt filtfilt median_filter uniform_filter gaussian_filter
     lowess""".split()
@@ -37,11 +39,11 @@ def looking_ahead(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for event in backwards(run):
         for _, inside, outside in meets(event.subject):
-            targets = [(w, o) for node in outside for w in _windows(node, learned=False) for o in [_origin(w.series)]]
-            targets = [(w, o) for w, o in targets if o.ahead == 0]
+            behind = [w for node in outside for w in windows_behind(node, learned=False, through=THROUGH)]
+            targets = [(w, o) for w in behind if (o := _origin(w.series)).ahead == 0]
             if not targets:
                 continue
-            for given in (w for node in inside for w in _windows(node, learned=True)):
+            for given in (w for node in inside for w in windows_behind(node, learned=True, through=THROUGH)):
                 origin = _origin(given.series)
                 if origin.ahead <= 0 or origin.place is None or id(origin.place[0]) in told:
                     continue
@@ -52,29 +54,6 @@ def looking_ahead(run: Rehearsing) -> Iterator[Answer]:
                         text = "this smooths each element with later ones: the last of a window hold what is predicted"
                         yield Answer(origin.place, text, tuple(p for p in (target.place, given.place) if p is not None))
                         break
-
-
-def _windows(value: Node, *, learned: bool) -> list[Window]:
-    found: list[Window] = []
-    queue, seen = [value], {id(value)}
-    while queue and len(seen) < 600:
-        node = queue.pop()
-        if picks(node):
-            queue += [n for n in parts(node.inputs[0]) if id(n) not in seen]
-            seen |= {id(n) for n in parts(node.inputs[0])}
-            continue
-        window = window_of(node)
-        if window is not None:
-            found.append(window)
-            continue
-        if node.op == "param" or not (node.op in PASSES | JOINS or (learned and node.grad)):
-            continue
-        for item in node.inputs:
-            for inner in parts(item):
-                if id(inner) not in seen:
-                    seen.add(id(inner))
-                    queue.append(inner)
-    return found
 
 
 def _origin(series: Node) -> Origin:

@@ -172,6 +172,14 @@ def parameters_behind(value: Value, *, through_grad: bool = False) -> dict[int, 
     return {id(n): n for n in walked if n.op == "param"}
 
 
+def fitted(node: Node) -> tuple[Node, Node] | None:
+    """Output and target of a squared (or like) error of which one side only has a gradient."""
+    pair = squared_error(node)
+    if pair is None or pair[0].grad == pair[1].grad:
+        return None
+    return pair if pair[0].grad else pair[::-1]
+
+
 def squared_error(node: Node) -> tuple[Node, Node] | None:
     """The two sides of ``(a - b) ** 2``, ``(a - b).square()``, ``.abs()``, ``norm(a - b)`` or of a loss for errors."""
     inputs = node.inputs

@@ -54,8 +54,8 @@ def target_in_the_window(run: Rehearsing) -> Iterator[Answer]:
     put out before the network sees them."""
     for event in backwards(run):
         for _, inside, outside in meets(event.subject):
-            targets = [w for node in outside for w in _windows(node, learned=False)]
-            given = [w for node in inside for w in _windows(node, learned=True)] if targets else []
+            targets = [w for node in outside for w in windows_behind(node, learned=False)]
+            given = [w for node in inside for w in windows_behind(node, learned=True)] if targets else []
             for target in targets:
                 held = next((w for w in given if _holds(w, target)), None)
                 if held is not None and target.place is not None:
@@ -87,8 +87,10 @@ def _plain(series: Node) -> Node:
     return series
 
 
-def _windows(value: Node, *, learned: bool) -> list[Window]:
-    """The windows behind a value: the nearest ones, through what leaves their elements as they are."""
+def windows_behind(value: Node, *, learned: bool, through: frozenset[str] = PASSES) -> list[Window]:
+    """The windows behind a value: the nearest ones, through what leaves their elements as they are.
+
+    ``learned``: and through what a network makes of them."""
     found: list[Window] = []
     queue, seen = [value], {id(value)}
     while queue and len(seen) < 600:
@@ -101,7 +103,7 @@ def _windows(value: Node, *, learned: bool) -> list[Window]:
         if window is not None:
             found.append(window)
             continue
-        if node.op == "param" or not (node.op in PASSES or (learned and node.grad)):
+        if node.op == "param" or not (node.op in through or (learned and node.grad)):
             continue
         for item in node.inputs:
             for inner in parts(item):
