@@ -51,6 +51,11 @@ def over_features(m: Made, x: Any) -> Any:
     return (functional.softmax(m.linear(x), -1) * x[..., :6]).mean(1)
 
 
+def ranked(m: Made, x: Any) -> Any:
+    """The scores of one query's documents."""
+    return m.linear(x).sum((1, 2)).log_softmax(0)
+
+
 def time_for_batch(m: Made, x: Any) -> Any:
     return m.last(m.late(m.tokens(x))[0][:, -1])
 
@@ -101,6 +106,7 @@ FLOATS, TOKENS = (16, 5, 8), (16, 7)
         (heads_by_view, FLOATS, {"reshape-moves"}),
         (dropped, FLOATS, {"dropout"}),
         (permuted, FLOATS, set()),
+        (ranked, FLOATS, set()),
         (over_features, FLOATS, set()),
         (batch_first, TOKENS, set()),
         (time_first, TOKENS, set()),

@@ -143,6 +143,8 @@ class _Second(_Mode):
     def _kind(self, name: str, args: Any) -> str:
         if name in RESHAPES:
             return "reshape"
+        if name in SOFTMAXES and args[0].numel() == args[0].shape[args[1]]:
+            return "list"  # one score for each row: the rows are the list that is ranked, or the bag that is pooled
         if name in SOFTMAXES or (name == "linalg_vector_norm" and True in args[3:4]):
             return "softmax"
         return name
