@@ -35,7 +35,7 @@ def whole_walk(project: Project, method: Scope) -> ast.AST | None:
     for loop in (n for n in ast.walk(node) if isinstance(n, ast.For | ast.comprehension)):
         if not _used(node, loop) or _drawn(node, loop.iter, known) or _unclear(loop.iter):
             continue
-        if _endless(node, loop) or _shares_itself(project, loop.iter, method):
+        if _endless(node, loop) or _shares_itself(project, loop.iter, method) or _told(project, loop.iter, method):
             continue
         if isinstance(loop, ast.For) and any(isinstance(n, ast.Yield | ast.YieldFrom) for n in ast.walk(loop)):
             return loop
@@ -154,6 +154,20 @@ def _shares_itself(project: Project, over: ast.expr, method: Scope) -> bool:
     """True for another iterable data set, which is asked by itself which worker goes through it."""
     owner = project.class_of(over, method)
     return owner is not None and project.find_method(owner, "__iter__") is not None
+
+
+def _told(project: Project, over: ast.expr, method: Scope) -> bool:
+    """True for what a function of the program made that asks for the worker's number."""
+    names = _names(over)
+    looked = [over, *(a.value for a in ast.walk(method.node) if isinstance(a, ast.Assign)
+                      and any(_names(t) & names for t in a.targets))]  # fmt: skip
+    for call in (n for one in looked for n in ast.walk(one) if isinstance(n, ast.Call)):
+        made = project.resolve(call.func, method)
+        inside = list(ast.walk(made.node)) if isinstance(made, Scope) and made.kind == "function" else []
+        asks = any(isinstance(n, ast.Call) and last_name(n.func) == "get_worker_info" for n in inside)
+        if asks and any(isinstance(n, ast.Attribute) and n.attr in NUMBERS for n in inside):
+            return True
+    return False
 
 
 def _unclear(over: ast.expr) -> bool:

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Place, Table, candidates, is_module
+from trainwreck.code.rehearsal.domain import Event, Node, Place, Table, Value, candidates, is_module
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.adapters import pairs
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.scopes import Scope
 
 WALKS = frozenset(["named_modules", "named_children", "modules", "children"])
+
+LOOKS = frozenset(["setattr", "getattr", "hasattr", "isinstance", "type", "id", "print", "len"])
 
 
 # ---------------------------------------------------------------------- where they go
@@ -29,7 +31,7 @@ def nowhere(run: Rehearsing) -> Iterator[Answer]:
         if outcomes != {skips}:
             continue
         replaced = loop.body if skips else node.body
-        if not any(_replaces(n) for statement in replaced for n in ast.walk(statement)):
+        if not any(_replaces(n) for statement in replaced for n in ast.walk(statement)) or not _wraps(loop, replaced):
             continue
         place = _chosen(node, scope, stack)
         yield Answer(place, "no layer of the network has such a name: none is replaced", ((node, scope),))
@@ -54,6 +56,26 @@ def _replaces(node: ast.AST) -> bool:
         isinstance(t, ast.Subscript) and isinstance(t.value, ast.Attribute) and t.value.attr == "_modules"
         for t in node.targets
     )
+
+
+def _wraps(loop: ast.For, replaced: list[ast.stmt]) -> bool:
+    """True where the layer goes on inside of what takes its place; a helper that changes norms or activations wherever
+    there are any may find none."""
+    target = loop.target.elts[-1] if isinstance(loop.target, ast.Tuple) and loop.target.elts else loop.target
+    layers = {target.id} if isinstance(target, ast.Name) else set()
+    for node in (n for statement in replaced for n in ast.walk(statement)):
+        if isinstance(node, ast.Assign) and _fetched(node.value):
+            layers |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    for node in (n for statement in replaced for n in ast.walk(statement)):
+        if isinstance(node, ast.Call) and last_name(node.func) not in LOOKS:
+            given = [*node.args, *(k.value for k in node.keywords)]
+            if any(_fetched(g) or (isinstance(g, ast.Name) and g.id in layers) for g in given):
+                return True
+    return False
+
+
+def _fetched(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in ("getattr", "get_submodule")
 
 
 def _chosen(node: ast.If, scope: Scope, stack: tuple[Place, ...]) -> Place:
@@ -107,8 +129,8 @@ def part_left_behind(run: Rehearsing) -> Iterator[Answer]:
             continue
         theirs = {id(p): name for name, p in run.named(trainer)}
         names = {name for name, _ in run.named(event.subject)}
-        missing = sorted(theirs[id(w)] for w in wanted if id(w) in theirs and theirs[id(w)] in names
-                         and theirs[id(w)] not in table.entries)  # fmt: skip
+        lacking = {theirs[id(w)] for w in wanted if id(w) in theirs} & names - table.entries.keys()
+        missing = sorted(lacking - _by_others(run, event, last[-1]) if _is_run(run, event, lacking) else ())
         mine = {id(p) for _, p in run.named(event.subject)}
         again = any(e.serial > event.serial and any(id(p) in mine for p in held(e)) for e in steps(run))
         if not missing or again or trainer is event.subject:
@@ -118,6 +140,28 @@ def part_left_behind(run: Rehearsing) -> Iterator[Answer]:
             text = f"what was trained is kept in part: {missing[0]} is not among it, and stays as it was"
             yield Answer(place, text, tuple(p for p in (event.place,) if p is not None))
             return
+
+
+def _by_others(run: Rehearsing, event: Event, trained: Event) -> set[Value]:
+    """Names that the network gets from other files than this one, written after the training."""
+    found: set[Value] = set()
+    for other, table in _partial(run):
+        if other is event or other.subject is not event.subject:
+            continue
+        keys = table.entries.keys()
+        saved = [e for e in run.tape if e.name == "save" and e.args and isinstance(e.args[0], Table)]
+        if not any(e.serial < trained.serial for e in saved if e.args[0].entries.keys() == keys):
+            found |= keys
+    return found
+
+
+def _is_run(run: Rehearsing, event: Event, names: set[str]) -> bool:
+    """True where some of these weights are computed with after the load: a part that pretraining needs is not."""
+    weights = {id(p) for name, p in run.named(event.subject) if name in names}
+    later = (n for n in run.nodes if n.serial > event.serial)
+    return any(id(i) in weights for n in later for i in n.inputs) or any(
+        e.serial > event.serial and e.name == "forward" and e.subject is event.subject for e in run.tape
+    )
 
 
 def no_place_for_them(run: Rehearsing) -> Iterator[Answer]:

@@ -246,10 +246,13 @@ def _gathered(run: Rehearsing, nodes: Sequence[Node]) -> Sequence[Node]:
     return nodes[first:] if first is not None else ()
 
 
+LISTINGS = frozenset(["glob", "iglob", "rglob", "listdir", "scandir", "iterdir"])
+
+
 def _in_blocks(node: Node) -> bool:
     """Values that stand in blocks of equals: repeated one by one, sorted, or constants put behind one another."""
     if node.op in ("repeat_interleave", "sort", "sorted"):
-        return True
+        return not any(n.op in LISTINGS for n in near(node, 4))  # names of files stand in some order, not of classes
     if node.op == "repeat" and node.full.startswith("numpy."):
         return True
     if node.op in ("cat", "concatenate", "concat", "hstack", "vstack") and node.inputs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Class, Function, Items, Node, Obj, Place, Table, Value
 from trainwreck.code.rehearsal.graph import ancestors
@@ -169,20 +170,38 @@ def unsharded(run: Rehearsing) -> Iterator[Answer]:
         decides = [n for t in loops for n in ancestors(t.over)] + [n for n in inside if n.op in ("mod", "eq", "ne")]
         if any(id(a) in asked for n in decides for a in ancestors(n)) or any(_of_worker(n) for n in decides):
             continue
-        if any(_asks(t.node, walk) for t in loops):
+        told_in = {id(p[0]) for n in inside if n.op == "get_worker_info" for p in n.stack}
+        if any(_asks(t.node, walk, told_in) for t in loops) or any(_draws_each(t.node, inside) for t in loops):
             continue
         text = f"each of the {workers:.0f} workers yields every sample: its number decides about none of them"
         yield Answer((loops[0].node, walk.scope), text, (loader.place,) if loader.place is not None else ())
 
 
-def _asks(loop: ast.AST, walk: Function) -> bool:
-    """True where a name that was made from the worker's number stands in the loop."""
+def _asks(loop: ast.AST, walk: Function, calls: set[int]) -> bool:
+    """True where a name that was made from the worker's number, or a call (``id``) that asks for it, stands in the
+    loop."""
     names = {"get_worker_info"}
     for _ in range(4):
         for node in ast.walk(walk.node):
-            if isinstance(node, ast.Assign) and names & _names(node.value):
+            if isinstance(node, ast.Assign) and (names & _names(node.value) or _holds(node.value, calls)):
                 names |= {n for target in node.targets for n in _names(target)}
-    return bool(names & _names(loop))
+    asked = loop.iter if isinstance(loop, ast.For) else loop
+    return bool(names & _names(loop)) or _holds(asked, calls)
+
+
+def _holds(node: ast.AST, calls: set[int]) -> bool:
+    return any(id(n) in calls for n in ast.walk(node))
+
+
+def _draws_each(loop: ast.AST, inside: list[Node]) -> bool:
+    """True for so many turns, whose number is of no use in them: each draws what it yields."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return False
+    if last_name(loop.iter.func) not in ("range", "count", "repeat"):
+        return False
+    used = {n for statement in loop.body for n in _names(statement)}
+    drawn = any(n.op in DRAWS and any(t.node is loop for t in n.turns) for n in inside)
+    return drawn and not _names(loop.target) & used
 
 
 def _names(node: ast.AST) -> set[str]:
