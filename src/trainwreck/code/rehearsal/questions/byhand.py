@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Frame, Obj, Place, Turn, Value
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.clocks import called_in, clocks, numbers_at, worked_out
+from trainwreck.code.rehearsal.questions.clocks import called_in, clocks, numbers_at, worked_out, zero_written
 from trainwreck.code.rehearsal.questions.counts import number, times, trips
 from trainwreck.code.rehearsal.questions.schedules import factor, moves, returned, schedules
 from trainwreck.code.rehearsal.state import Spent
@@ -31,7 +32,9 @@ ABRUPT = 2.3
 less (1.9, 1.7); an exponential takes 4.3 and a square root 100."""
 SWINGS = 4
 """So many times up and down, without a word of cycles, is no plan."""
-TURNS_ROUND = ("cycl", "restart", "period", "%", "fmod", "sin(", "triang")
+TURNS_ROUND = ("cycl", "restart", "period", "%", "fmod", "divmod", "sin(", "triang")
+REMAINDER = re.compile(r"// (\w+)\)? \* \1\b|\b(\w+) \* \(\w+ // \2\b")
+"""A remainder that is written out: ``k - k // n * n``."""
 BLOWN_UP = 5.0
 """A rate that grows to so many times the one that the optimizer was given."""
 
@@ -58,6 +61,8 @@ def zero_for_long(run: Rehearsing) -> Iterator[Answer]:
     """A rate of zero through the whole warm-up."""
     for course in _courses(run):
         zero = next((k for k, r in zip(course.at, course.rates, strict=True) if r != 0), course.total)
+        if zero_written(course.place[0]):
+            continue
         if zero >= max(FEW / 2, min(16, course.total / 4)) and course.top > 0:
             yield Answer(_first_way(course), f"the rate is exactly zero for the first {zero} updates")
 
@@ -70,15 +75,27 @@ def out_of_step(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(_formula(course), told)
 
 
+def _straight(course: Course) -> bool:
+    """True for a rate that grows by the same amount all along: a test of rates, as one that grows by a factor."""
+    first, last = course.rates[0], course.rates[-1]
+    if len(course.at) < 3 or last <= first:
+        return False
+    slope = (last - first) / (course.at[-1] - course.at[0])
+    line = [first + slope * (k - course.at[0]) for k in course.at]
+    return all(abs(a - b) <= 1e-6 * last for a, b in zip(line, course.rates, strict=True))
+
+
 def blown_up(run: Rehearsing) -> Iterator[Answer]:
     """A rate that only grows, to a multiple of the one that the optimizer was made with."""
     for course in _courses(run):
         grows = all(b >= a for a, b in zip(course.rates, course.rates[1:], strict=False))
         last = course.rates[-1]
-        geometric = course.rates[0] > 0 and _constant_ratio(course)  # a test of rates goes through them on purpose
+        # a test of rates goes through them on purpose, from the optimizer's own on; a warm-up comes from below it
+        tested = course.rates[0] > 0 and _constant_ratio(course)
+        tested = tested or (_straight(course) and course.rates[0] >= 0.99 * (course.start or math.inf))
         if (
             grows
-            and not geometric
+            and not tested
             and course.start
             and last > BLOWN_UP * course.start
             and last > course.rates[len(course.rates) // 2]
@@ -96,7 +113,7 @@ def _told(course: Course) -> str:
     late = [r for k, r in zip(course.at, rates, strict=True) if k >= SHORT * total]
     if late and all(r <= DEAD * top for r in late):
         return "the rate is zero for the last part of the run"
-    if any(word in course.texts.lower() for word in TURNS_ROUND):
+    if any(word in course.texts.lower() for word in TURNS_ROUND) or REMAINDER.search(course.texts):
         return ""
     turns = _swings(rates, top)
     if turns >= SWINGS:

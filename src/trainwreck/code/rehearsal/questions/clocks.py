@@ -139,6 +139,16 @@ def _around(frames: Sequence[Frame]) -> list[Frame]:
     return found
 
 
+def zero_written(node: ast.AST) -> bool:
+    """True for a zero that is written out as one of two ways, or as the first: somebody waits on purpose (a frozen
+    part, a critic that is ahead)."""
+    inner = list(ast.walk(node))
+    returns = sorted((n for n in inner if isinstance(n, ast.Return)), key=lambda n: n.lineno)
+    ways = [way for n in inner if isinstance(n, ast.IfExp) for way in (n.body, n.orelse)]
+    ways += [n.value for n in returns[:1] if n.value is not None and len(returns) > 1]
+    return any(isinstance(w, ast.Constant) and type(w.value) in (int, float) and w.value == 0 for w in ways)
+
+
 def called_in(node: ast.expr, frame: Frame, names: dict[str, Value]) -> Place | None:
     """The function of the program that works the rate out."""
     for part in ast.walk(node):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from trainwreck.code.rehearsal.domain import Event, Frame, Function, Items, Node
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.clocks import zero_written
 from trainwreck.code.rehearsal.questions.counts import counts_batches, number, times, trips
 from trainwreck.code.rehearsal.questions.gradients import steps
 
@@ -355,14 +357,12 @@ def starts_at_zero(run: Rehearsing) -> Iterator[Answer]:
             zero = zero * 2
         if zero >= min(16, total / 4):
             place = returned(run, scheduler) or scheduler.place
-            if place is not None:
+            if place is not None and not zero_written(place[0]):
                 yield Answer(place, f"the factor on the rate is zero for the first {zero} moves and more", ())
 
 
 def returned(run: Rehearsing, scheduler: Obj) -> Place | None:
     """The first ``return`` of a schedule's function, or the lambda."""
-    import ast
-
     function = scheduler.get("lr_lambda", 1)
     while isinstance(function, Obj) and function.kind == "functools.partial":
         function = function.args[0] if function.args else None
