@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Place
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import batch_first
+from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, core, given, trained, users
 from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
 from trainwreck.code.shapes.domain import Shape
@@ -71,8 +72,10 @@ def _of_samples(run: Rehearsing, node: Node, one: Node, other: Node) -> bool:
             return False
         if not (batch_first(side) or sample_axis(run, side) == 0 or side.shape.dims[0] is not None or _gathered(side)):
             return False
-        if side.op == "param":
+        if side.op == "param" or (len(side.shape.dims) == 1 and _of_a_grid(side)):
             return False
+    if _weighs(run, node) or _all_pairs(run, node):
+        return False
     if node.op == "sub":
         after = users(run).get(id(node), ())
         if one.grad == other.grad:
@@ -82,6 +85,48 @@ def _of_samples(run: Rehearsing, node: Node, one: Node, other: Node) -> bool:
         samples = [batch_first(side) or sample_axis(run, side) == 0 for side in (one, other)]
         return all(samples) and _reduced_whole(run, node)
     return _reduced_whole(run, node)
+
+
+def _of_a_grid(side: Node) -> bool:
+    """True for centres or edges that lie in a row: they belong to no sample."""
+    behind = {n.op for n in ancestors(side)}
+    return side.op == "buffer" or (bool(behind & GRIDS) and not behind & {"batch", "param", *RANDOM})
+
+
+def _weighs(run: Rehearsing, node: Node, depth: int = 0) -> bool:
+    """True where the distances become weights: the kernel of each with each."""
+    for user in users(run).get(id(node), ()):
+        if user.op in ("exp", "softmax", "rbf", "expm1"):
+            return True
+        if (
+            user.op in ("pow", "square", "abs", "neg", "mul", "div", "sum")
+            and depth < 6
+            and _weighs(run, user, depth + 1)
+        ):
+            return True
+    return False
+
+
+def _all_pairs(run: Rehearsing, node: Node) -> bool:
+    """True where the same lines also set values against themselves: each is meant to meet all others."""
+    for other in run.nodes:
+        same = other.op == node.op and other.place is not None and node.place is not None and len(other.inputs) > 1
+        if not same or other.place is None or node.place is None or other.place[1] is not node.place[1]:
+            continue
+        one, two = (_bare(side) for side in other.inputs[:2])
+        if one is not None and one is two and other.inputs[0] is not other.inputs[1]:
+            return True
+    return False
+
+
+def _bare(side: Value) -> Value:
+    while isinstance(side, Node) and side.op in AXES and side.inputs:
+        side = side.inputs[0]
+    return side if isinstance(side, Node) else None
+
+
+AXES = frozenset(["reshape", "view", "unsqueeze", "getitem", "t", "T", "transpose"])
+GRIDS = frozenset(["linspace", "arange", "logspace"])
 
 
 def _gathered(side: Node) -> bool:
