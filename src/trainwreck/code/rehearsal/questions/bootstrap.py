@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Place, Value, candidates
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import core
@@ -69,7 +69,8 @@ def wrong_step(run: Rehearsing) -> Iterator[Answer]:
 def _not_next(ahead: Summand, own: Node) -> Node | None:
     """The element of the same array that is not the next one, where none beside it is."""
     roots = _roots(own)
-    if not any(n.op == "param" for n in ancestors(own)):
+    behind = list(ancestors(own))
+    if not any(n.op == "param" for n in behind) or any(_backwards(n) for n in behind):
         return None
     found = None
     for value in ahead.values:
@@ -81,6 +82,13 @@ def _not_next(ahead: Summand, own: Node) -> Node | None:
                 return None
             found = one
     return found
+
+
+def _backwards(node: Node) -> bool:
+    """True where an array is turned round: the next step then stands before."""
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    step = index.args[2] if isinstance(index, Obj) and index.kind == "builtins.slice" else None
+    return node.op in ("flip", "flipud", "reversed") or (isinstance(step, int) and step < 0)
 
 
 def _apart(one: Value, other: Value) -> int | None:
@@ -136,9 +144,19 @@ def end_at_hand(run: Rehearsing) -> Iterator[Answer]:
             if not isinstance(name, ast.Name) or name.id in used or name.id.startswith("_"):
                 continue
             rows = [row[at] for row in loop.over.items if isinstance(row, tuple) and len(row) == len(target.elts)]
-            if rows and all(isinstance(r, Node) and any(n.op in FLAGS for n in near(r, 5)) for r in rows):
+            flags = [r for r in rows if isinstance(r, Node) and any(n.op in FLAGS for n in near(r, 5))]
+            if rows and len(flags) == len(rows) and not any(_one_episode(f) for f in flags):
                 told.add(id(node.place[0]))
                 yield Answer(node.place, "the end of an episode is at hand here, and does not stop the sum")
+
+
+def _one_episode(flag: Node) -> bool:
+    """True for steps that were gathered in a loop which an end leaves: what it gathers is one episode."""
+    loop = flag.turns[-1].node if flag.turns else None
+    tests = [loop.test] if isinstance(loop, ast.While) and not isinstance(loop.test, ast.Constant) else []
+    tests += [n.test for n in ast.walk(loop) if isinstance(n, ast.If)
+              and any(isinstance(s, ast.Break | ast.Return) for s in n.body)] if loop is not None else []  # fmt: skip
+    return any(not any(isinstance(n, ast.Compare) for n in ast.walk(t)) for t in tests)
 
 
 FLAGS = frozenset(["or", "and", "logical_or", "bitwise_or", "ge", "gt", "eq", "bool"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -18,7 +19,11 @@ COLLECTIVES = frozenset(
     all_gather_into_tensor reduce gather scatter""".split()
 )
 LOGIC = frozenset("eq ne lt gt le ge and or not bool int either mod compare".split())
+PROCESSES = frozenset(["getpid", "gethostname", "uuid4", "mkdtemp", "time", "environ", "getenv"])
 SCALES = frozenset(["div", "mul", "div_", "mul_", "true_divide", "floor_divide", "lerp", "addcdiv"])
+
+SCALE_FREE = ("Adam", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adadelta", "Rprop", "Adafactor", "Lion")
+"""Optimizers whose steps stay the same where all gradients are multiplied by one number."""
 
 
 def on_one_rank(run: Rehearsing) -> Iterator[Answer]:
@@ -36,11 +41,29 @@ def on_one_rank(run: Rehearsing) -> Iterator[Answer]:
         ]
         if any(_of_rank(t) for e in partners for t in e.tests if isinstance(t, Node)):
             continue
+        if any(_left_to(p, event, tests[0]) for p in partners):
+            continue
         told.add(id(event.place[0]))
         text = f"only the ranks of this branch call {event.name}: the others never do"
         place = _in_branch(event, tests[0]) or event.place
         proof = tuple(p for p in (tests[0].place, event.place) if p is not None and p is not place)
         yield Answer(place, text, proof)
+
+
+def _left_to(partner: Event, event: Event, test: Node) -> bool:
+    """True where the branch leaves its function, and the ranks that don't take it go on to the partner there."""
+    if test.place is None:
+        return False
+    for branch in (n for n in test.place[1].nodes if isinstance(n, ast.If)):
+        inside = {id(n) for s in branch.body for n in ast.walk(s)}
+        mine = any(p is not None and id(p[0]) in inside for p in (*event.stack, event.place))
+        if not mine or not isinstance(branch.body[-1], ast.Return | ast.Continue):
+            continue
+        for place in (*partner.stack, partner.place):
+            here = place is not None and place[1] is test.place[1] and id(place[0]) not in inside
+            if here and place is not None and getattr(place[0], "lineno", 0) > branch.lineno:
+                return True
+    return False
 
 
 def _of_rank(test: Node) -> bool:
@@ -75,6 +98,8 @@ def clipped_before(run: Rehearsing) -> Iterator[Answer]:
         moved = next(
             (e for e in run.tape if e.name == "step" and e.serial > clip.serial and is_optimizer(e.subject)), None
         )
+        if clip.get("max_norm", 1) == math.inf:
+            continue  # only measured
         if before or not after or moved is None or after[0].serial > moved.serial or clip.place is None:
             continue
         text = "each rank clips its own gradients here, before they are averaged: the norm is not that of the update"
@@ -109,6 +134,8 @@ def summed_only(run: Rehearsing) -> Iterator[Answer]:
             return
     steppers = [o for o in run.objects if is_optimizer(o)]
     if any(o.place is None or any(isinstance(n, ast.Div) for n in ast.walk(o.place[0])) for o in steppers):
+        return
+    if any(isinstance(o.get("lr", 1), Node) or o.name.startswith(SCALE_FREE) for o in steppers):
         return
     if sums[0].place is not None and steppers:
         text = "the gradients of all ranks are added up and not divided by their number: the update is that much larger"
@@ -159,12 +186,17 @@ def _by_ranks(run: Rehearsing) -> bool:
 
 def _differs(path: Value) -> bool:
     """True for a path that may hold the number of the process."""
-    shown = path.attributes.get(WRITTEN, ()) if isinstance(path, Node) else ()
-    nodes = [n for v in (path, *(shown if isinstance(shown, tuple | list) else (shown,))) for n in ancestors(v)]
+    outer = list(ancestors(path))
+    nodes = [*outer, *(n for o in outer for n in ancestors(o.attributes.get(WRITTEN, ())))]
+    if any(n.op in PROCESSES for n in nodes):
+        return True
     return any(n.op in ("unknown", "opaque", "call") or "rank" in f"{n.name} {n.inputs}".lower() for n in nodes)
 
 
 def _left_by_rank(place: Place) -> bool:
-    """True in a function that some ranks leave by a test."""
+    """True in a function that some ranks leave by a test, or whose decorator may keep them out."""
+    if any("grad" not in (w := ast.unparse(d)) and "inference" not in w
+           for d in getattr(place[1].node, "decorator_list", [])):  # fmt: skip
+        return True
     tests = (n for n in place[1].nodes if isinstance(n, ast.If) and "rank" in ast.unparse(n.test).lower())
     return any(isinstance(s, ast.Return) for t in tests for s in ast.walk(t))

@@ -10,7 +10,7 @@ from trainwreck.code.rehearsal.domain import Node, Place
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.bootstrap import differences
 from trainwreck.code.rehearsal.questions.roles import core
-from trainwreck.code.rehearsal.questions.terms import losses_of, squared_error
+from trainwreck.code.rehearsal.questions.terms import losses_of, parameters_behind, squared_error
 
 EMPTY = frozenset(["zeros", "zeros_like", "empty", "empty_like", "new_zeros", "full"])
 PAIRS = frozenset(["smooth_l1_loss", "huber_loss", "l1_loss"])
@@ -18,7 +18,8 @@ PAIRS = frozenset(["smooth_l1_loss", "huber_loss", "l1_loss"])
 
 def advantage_as_target(run: Rehearsing) -> Iterator[Answer]:
     """The critic learns the advantage: the sum of temporal differences, without the values that were taken off."""
-    errors = {id(d.node) for d in differences(run)}
+    found_errors = differences(run)
+    errors = {id(d.node) for d in found_errors}
     if not errors:
         return
     for event, found in losses_of(run):
@@ -30,10 +31,13 @@ def advantage_as_target(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if pair[0].grad == pair[1].grad:
                 continue
-            target = pair[1] if pair[0].grad else pair[0]
+            target, learner = (pair[1], pair[0]) if pair[0].grad else pair
             made = [n for n in core(target) if n.op not in EMPTY]
             if not made or not all(n.op == "add" and any(id(i) in errors for i in n.inputs[:2]) for n in made):
                 continue
+            values = [parameters_behind(d.own.node).keys() for d in found_errors]
+            if any(values) and not any(parameters_behind(learner).keys() <= v for v in values):
+                continue  # another head, for the advantage itself
             text = "the critic is trained towards the advantage; the value that was taken off belongs to its target"
             place = _given_back(term.node, made[0]) or term.node.place
             if place is not None:

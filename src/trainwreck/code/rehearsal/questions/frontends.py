@@ -72,11 +72,31 @@ def _settings(node: Node) -> tuple[str, dict[str, Value]] | None:
 
 def _changed(one: dict[str, Value], other: dict[str, Value]) -> set[str]:
     """The settings that surely differ: both written, and not the same."""
-    return {
+    found = {
         name
         for name, value in one.items()
         if isinstance(value, int | float | str) and isinstance(other[name], int | float | str) and value != other[name]
     }
+    return set() if found & RATES and _in_proportion(found, one, other) else found
+
+
+RATES = frozenset(["sample_rate", "sr", "fs"])
+SPANS = frozenset(["n_fft", "hop_length", "win_length", "nperseg", "noverlap"])
+
+
+def _in_proportion(changed: set[str], one: dict[str, Value], other: dict[str, Value]) -> bool:
+    """True for windows of the same duration at another rate."""
+    ratios = []
+    for name in changed:
+        mine, its = one[name], other[name]
+        if name in RATES | SPANS and isinstance(mine, int | float) and isinstance(its, int | float) and its:
+            ratios.append(mine / its)
+    spans = {n for n in SPANS & one.keys() if isinstance(one[n], int)}
+    return changed <= RATES | SPANS and spans <= changed and max(ratios) <= min(ratios) * ROUNDED
+
+
+ROUNDED = 1.05
+"""Windows are whole numbers: their durations differ by the rounding."""
 
 
 def _place(run: Rehearsing, node: Node, first: Node, values: list[Value]) -> Place | None:

@@ -23,6 +23,8 @@ def turned_round(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if not (_exponential(term, found) or _squared(term)):
                 continue
+            if any(t.sign > 0 and t.node is not term.node and (_exponential(t, found) or _squared(t)) for t in found):
+                continue  # near it on some data, away from it on others
             place = _decides(term)
             if place is not None:
                 text = "what holds the policy near its reference lowers the loss as it grows: it drives them apart"

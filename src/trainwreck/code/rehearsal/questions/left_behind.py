@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Obj, Place, is_module
+from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 
 ANSWERS = (
@@ -35,6 +36,9 @@ def statistics_left_behind(run: Rehearsing) -> Iterator[Answer]:
         if place is None or id(place[0]) in told or not isinstance(inner, Obj) or not _keeps_statistics(run, inner):
             continue
         runs = [e for e in run.tape if e.name == "forward" and e.subject is copy]
+        before = [e for e in run.tape if e.name == "step" and is_optimizer(e.subject) and e.serial < copy.serial]
+        if before and copy.name != "AveragedModel":
+            continue  # copied from a network that had been trained: so were its statistics
         if not runs or any(e.state.get("training") is not False for e in runs):
             continue
         told.add(id(place[0]))

@@ -18,6 +18,8 @@ from trainwreck.code.rehearsal.reshaping import MASKS
 
 DECODERS = frozenset(["transformer", "transformerdecoder", "transformerdecoderlayer"])
 POOLS = frozenset(["mean", "max", "amax"])
+GATHERED = frozenset(["mean", "sum", "max", "amax", "matmul", "bmm", "einsum", "cat", "stack", "multi_head_attention"])
+"""What makes one vector, or other ones, of the positions of an encoder: no padding is left in it."""
 HIDES = frozenset(["mul", "masked_fill", "where", "setitem", "div", "sub", "pack_padded_sequence"])
 """What may have taken the padding out before an average."""
 
@@ -107,7 +109,10 @@ def memory_padding_seen(run: Rehearsing) -> Iterator[Answer]:
             continue
         told = "src_key_padding_mask" in node.options
         memory = node.inputs[1] if node.op != "transformer" and len(node.inputs) > 1 else None
-        told = told or any(n.options.get("src_key_padding_mask") is not None for n in ancestors(memory))
+        told = told or any(
+            n.options.get("src_key_padding_mask") is not None
+            for n in ancestors(memory, through=lambda n: n.op not in GATHERED)
+        )
         if told and not any(n in node.options for n in ("memory_mask", "memory_is_causal")):
             text = "the encoder is told of the padding, and the decoder attends over it without memory_key_padding_mask"
             yield Answer(node.place, text)

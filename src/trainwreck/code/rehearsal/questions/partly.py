@@ -66,8 +66,10 @@ def _answers(run: Rehearsing, *, hard: bool) -> Iterator[Answer]:
 
 def _scored(cut: Node, found: list[Term]) -> bool:
     """True where the likelihood of the draw itself is weighed (a score function): that is the draw's gradient."""
-    likelihoods = (n for t in found for n in ancestors(t.node) if n.op == "log_prob" and n.grad)
-    return any(cut is inner for n in likelihoods for i in n.inputs[:1] for inner in ancestors(i))
+    behind = [n for t in found for n in (*t.path, *ancestors((t.node, *t.factors))) if n.grad]
+    asked = [n.inputs[0] for n in behind if n.op == "log_prob" and n.inputs]
+    asked += [n.inputs[-1] for n in behind if n.op in ("gather", "cross_entropy", "nll_loss") and len(n.inputs) > 1]
+    return any(cut is inner for i in asked for inner in ancestors(i))
 
 
 def _cut(value: Node, lost: set[int]) -> Node | None:

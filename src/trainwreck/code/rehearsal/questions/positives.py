@@ -63,13 +63,25 @@ def _joined(logits: Node, target: Node) -> tuple[Place, str] | None:
     column = level(target)
     place = logits.place
     if column is None:
-        if _counts_up(target) and target.place is not None:
+        if _counts_up(target) and target.place is not None and not _in_batch(listed[1 if first else 0]):
             return target.place, "the positive of each row stands in one column, and the targets count the rows"
         return None
     if place is None or (column == 0) == first or (not first and column != 0):
         return None
     where = "first" if first else "last"
     return place, f"the positive stands in the {where} column, and the targets name column {column:g}"
+
+
+def _in_batch(wide: Node) -> bool:
+    """True where each row is compared with the rows of its own batch: the positive stands on that diagonal."""
+    product = _scores(wide)
+    if product is None or product.op not in PRODUCTS or len(product.inputs) < 2:
+        return False
+    one, other = (_rows(i) for i in product.inputs[-2:])
+    if one is None or other is None:
+        return False
+    count, its = one.shape.dim(0), other.shape.dim(0)
+    return (one.grad and other.grad) or (isinstance(count, int) and count == its)
 
 
 def _width(node: Node) -> int | None:

@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.questions.preferences import Margin, margins
 from trainwreck.code.rehearsal.questions.terms import Term, parameters_behind
 
 MOVES = frozenset(["getitem", "unsqueeze", "squeeze", "view", "reshape", "long", "to", "batch", "element", "flatten"])
+PICKS = frozenset(["gather", "take_along_dim"])
 LIKELIHOODS = frozenset(["log_softmax", "log_prob", "cross_entropy"])
 
 
@@ -47,6 +48,10 @@ def unrelated(run: Rehearsing) -> Iterator[Answer]:
             if holder is None or holder.copy_of is not None or holder.place is None:
                 continue
             if any(e.name not in INITIAL for p in mine.values() for e in p.writes):
+                continue
+            if any(id(n) in mine for p in other.values() for e in p.writes for n in ancestors(e.args)):
+                continue  # the policy's were copied from it
+            if any(n.op == "vector_to_parameters" for n in run.nodes):
                 continue
             text = "the reference has weights of its own: those of the policy were never copied into it"
             yield Answer(holder.place, text, (margin.node.place,) if margin.node.place is not None else ())
@@ -88,13 +93,32 @@ def _origin(node: Node) -> Node | None:
 
 def _root(term: Term) -> Node | None:
     """The tokens or actions that a log-probability is about, as they were made."""
-    for inner in (*term.path, *ancestors(term.node, through=lambda n: n.op not in LIKELIHOODS)):
-        if inner.op in ("gather", "take_along_dim") and len(inner.inputs) > 1:
+    for inner in _before(term):
+        if inner.op in PICKS and len(inner.inputs) > 1:
             at: Value = next((i for i in reversed(inner.inputs) if isinstance(i, Node)), None)
             while isinstance(at, Node) and at.op in MOVES and at.inputs and isinstance(at.inputs[0], Node):
+                if at.op == "getitem" and _picked(at.inputs[1:]):
+                    break
                 at = at.inputs[0]
             return at if isinstance(at, Node) else None
     return None
+
+
+def _before(term: Term) -> list[Node]:
+    """What was done to a log-probability up to where the tokens were picked, this included."""
+    found: list[Node] = []
+    for inner in (*term.path, *ancestors(term.node, through=lambda n: n.op not in LIKELIHOODS)):
+        found.append(inner)
+        if inner.op in PICKS:
+            break
+    return found
+
+
+def _picked(index: Value) -> bool:
+    """True where an index takes one row or column, or some of them by their numbers."""
+    if isinstance(index, tuple):
+        return any(_picked(i) for i in index)
+    return isinstance(index, int | Node) and not isinstance(index, bool)
 
 
 def _data(term: Term) -> tuple[object, ...]:
@@ -102,7 +126,7 @@ def _data(term: Term) -> tuple[object, ...]:
     root = _root(term)
     if root is None or root.unknown or root.op in ("argument", "call"):
         return ()
-    return _key(root)
+    return (*_key(root), *(_key(n.inputs[1:]) for n in _before(term) if n.op in ("getitem", "part")))
 
 
 def _key(value: Value, depth: int = 0) -> tuple[object, ...]:

@@ -28,16 +28,23 @@ class Lesson(NamedTuple):
 
 
 def lessons(run: Rehearsing) -> list[Lesson]:
-    """The losses that are all of this kind, with goals that an average of the learner's own weights makes."""
+    """The losses of a learner that are all of this kind, with goals that an average of its own weights makes."""
     if "lessons" not in run.memo:
         found: list[Lesson] = []
+        others: list[Event] = []
         for event, summands in losses_of(run):
             pairs = [_sides(t) for t in summands]
             if not pairs or any(p is None for p in pairs):
+                others.append(event)
                 continue
             made = [Lesson(event, t, *p) for t, p in zip(summands, pairs, strict=True) if p is not None]
             if all(_own_average(m) for m in made):
                 found += made
+            else:
+                others.append(event)
+        for event in others:
+            taught = parameters_behind(event.subject, through_grad=True).keys()
+            found = [m for m in found if not taught & parameters_behind(m.learner).keys()]
         run.memo["lessons"] = found
     kept: list[Lesson] = run.memo["lessons"]
     return kept

@@ -86,7 +86,7 @@ def _smoothed(series: Node) -> tuple[Node, int] | None:
     """The series behind a smoothed one, and how many elements this looks ahead."""
     first, second = (*series.inputs, None, None)[:2]
     if series.op in CENTRED and isinstance(first, Node):
-        return first, 1
+        return (first, 1) if _along_time(series) else None
     if series.op == "convolve" and isinstance(first, Node):
         mode = series.options.get("mode", series.inputs[2] if len(series.inputs) > 2 else "full")
         size = second.shape.dims[0] if isinstance(second, Node) and len(second.shape.dims) == 1 else None
@@ -104,6 +104,18 @@ def _smoothed(series: Node) -> tuple[Node, int] | None:
         counter = _counter(last) if isinstance(last, Node) else None
         return _element(last, linear(counter)) if counter is not None else None
     return None
+
+
+def _along_time(filtered: Node) -> bool:
+    """False for filters along another axis than the first, or that are shifted back so as to see the past alone."""
+    base = filtered.inputs[0]
+    axes = len(base.shape.dims) if isinstance(base, Node) and not base.shape.open else None
+    axis = filtered.options.get("axis", filtered.options.get("axes"))
+    usual = -1 if filtered.op in ("uniform_filter1d", "gaussian_filter1d", "savgol_filter", "filtfilt") else 0
+    axis = usual if axis is None else axis
+    if filtered.options.get("origin", 0) != 0:
+        return False
+    return not isinstance(axis, int) or axis == 0 or axes == 1 or (axes is None and axis < 0)
 
 
 def _element(value: Value, at: Linear | None) -> tuple[Node, int] | None:

@@ -66,12 +66,26 @@ def _pair(shifted: Value, op: str, scale: Value) -> bool:
     if not isinstance(shifted, Node) or shifted.op != op or len(shifted.inputs) < 2:
         return False
     centre, _ = _statistic(shifted.inputs[1], CENTRES)
-    spread, _ = _statistic(scale, SPREADS)
+    spread, _ = (None, False) if _inverse(scale) else _statistic(scale, SPREADS)
     if centre is None or spread is None or not centre.inputs or not spread.inputs:
         return False
     if not isinstance(shifted.inputs[0], Node) or any(n.op == "param" for n in ancestors(centre)):
         return False
     return centre.inputs[0] is spread.inputs[0] or key_of(centre.inputs[0]) == key_of(spread.inputs[0])
+
+
+def _inverse(scale: Value) -> bool:
+    """True for one over a spread: ``rsqrt``, a negative power."""
+    for _ in range(8):
+        if not isinstance(scale, Node) or scale.op in SPREADS:
+            return False
+        if scale.op in ("rsqrt", "reciprocal"):
+            return True
+        power = scale.inputs[1] if scale.op == "pow" and len(scale.inputs) > 1 else 1
+        if not isinstance(power, int | float) or power < 0:
+            return True
+        scale = scale.inputs[0] if scale.inputs else None
+    return False
 
 
 def axes_apart(run: Rehearsing) -> Iterator[Answer]:
@@ -148,7 +162,8 @@ def ranked_labels(run: Rehearsing) -> Iterator[Answer]:
         value = _gathered(node.inputs[0])
         if not isinstance(value, Node) or value.op not in HARD or value.place is None or id(value.place[0]) in told:
             continue
-        if any(n.op == "param" for n in ancestors(value)):
+        right = value.op == "eq" and all(isinstance(i, Node) for i in value.inputs[:2])  # is it the label?
+        if not right and any(n.op == "param" for n in ancestors(value)):
             told.add(id(value.place[0]))
             text = "hard decisions are ranked: the scores before the threshold are meant"
             yield Answer(value.place, text, (node.place,) if node.place is not None else ())

@@ -86,6 +86,9 @@ def train(model, loader, opt):
 """
 RANK = pattern(r"rank|main|master|is_|global_step|primary|save", re.IGNORECASE)
 
+APART = pattern(r"(?i)rank|getpid|gethostname|uuid|mkdtemp")
+"""Words of a path that is another one in each process."""
+
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(__name__, project, _seen(project), saved_by_all)
@@ -97,7 +100,7 @@ def _seen(project: Project) -> Iterator[Evidence]:
     for call in project.calls("save"):
         if project.called(call) != "torch.save" or guarded(project, call.node, call.scope, RANK):
             continue
-        if not any(s.scope is call.scope for s in training_steps(project)) or "rank" in written(call.node).lower():
+        if not any(s.scope is call.scope for s in training_steps(project)) or APART.search(written(call.node)):
             continue
         if "rank" in _before(project, call).lower():
             continue

@@ -160,6 +160,10 @@ def _partner(project: Project, call: Call, branch: ast.If) -> bool:
     """True if the other side of ``branch`` calls the same collective."""
     mine = any(inside(project, call.node, call.scope, s) for s in branch.body)
     other = branch.orelse if mine else branch.body
+    above = project.parent(branch, call.scope)
+    if mine and isinstance(branch.body[-1], ast.Return) and branch in getattr(above, "body", []):
+        block = getattr(above, "body", [])
+        other = [*other, *block[block.index(branch) + 1 :]]  # where the ranks go on that don't return here
     return any(isinstance(n, ast.Call) and last_name(n.func) == call.name for s in other for n in ast.walk(s))
 
 

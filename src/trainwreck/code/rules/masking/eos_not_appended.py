@@ -79,8 +79,9 @@ def sample(row):
 )
 TOKENISERS = pattern(
     r"import (tokenizers|transformers|sentencepiece|tiktoken)|from (tokenizers|transformers)|[\"'][<\[]/?(e|s|end)"
+    r"|\bopen\(|\.load\(|load_dataset|read_text|read_csv|fromfile|memmap|readlines|genfromtxt|loadtxt"
 )
-"""Libraries and special texts by which an end may come into the data unseen."""
+"""Libraries, files and special texts by which an end may come into the data unseen."""
 COMPARES = frozenset(["eq", "equal"])
 STARTS = (ast.List, ast.Tuple)
 PUTS = frozenset(["tensor", "full", "append", "insert", "full_like"])
@@ -196,6 +197,8 @@ def _written_elsewhere(tree: ast.AST, value: int) -> bool:
         items: list[ast.expr] = []
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             items = [e for side in (node.left, node.right) if isinstance(side, ast.List) for e in side.elts]
+        elif isinstance(node, ast.Dict):
+            items = node.values
         elif isinstance(node, ast.List | ast.Tuple) and any(isinstance(e, ast.Starred) for e in node.elts):
             items = node.elts
         elif isinstance(node, ast.Call) and last_name(node.func) in PUTS:
