@@ -77,6 +77,8 @@ def _mixed(value: Value, noise: Node) -> bool:
 def other_noise(run: Rehearsing) -> Iterator[Answer]:
     """The target is noise that was never added to the input."""
     for found in denoisers(run):
+        if _target_kind(found) == "data":
+            continue  # data that are drawn themselves
         targets = list(_told_noise(found.target))
         fresh = [n for n in targets if not any(n is o for o in found.noises)]
         if fresh and len(fresh) == len(targets):
@@ -231,6 +233,8 @@ def kinds(run: Rehearsing) -> Iterator[Answer]:
             used = _use_kind(run, forward)
             if used and {used[0], learned} == {"data", "velocity"}:
                 continue  # a * v + s * x is the noise that a velocity tells of, and the mean that clean data give
+            if used and used[0] == "noise" and _right_anyway(found, learned, used[1]):
+                continue
             if used and used[0] != learned and forward.place is not None:
                 words = {"noise": "the noise", "data": "the clean data", "velocity": "a velocity"}
                 text = f"the network learns {words[learned]}, and is taken for {words[used[0]]} here"
@@ -241,6 +245,27 @@ def kinds(run: Rehearsing) -> Iterator[Answer]:
                 else:
                     yield Answer(place, text, (found.loss.place,) if found.loss.place is not None else ())
                 return
+
+
+def _right_anyway(found: Denoiser, learned: str, difference: Node) -> bool:
+    """True for ``x - c * out`` that is right for what was learned: clean data times the training's own factor on them,
+    or a velocity along a straight line times a plain time."""
+    taken = difference.inputs[1]
+    if learned == "velocity":
+        return isinstance(taken, Node) and taken.op == "mul" and not any(_schedule(n) for n in _factors(taken))
+    signal = signal_of(found)
+    mixed = [n for n in ancestors(found.given.args[0]) if n.op == "mul" and any(i is signal for i in n.inputs)]
+    theirs = {_origin(f) for n in mixed for f in n.inputs if isinstance(f, Node) and f is not signal} - {None}
+    return learned == "data" and isinstance(taken, Node) and any(_origin(f) in theirs for f in _factors(taken))
+
+
+def _factors(node: Node) -> list[Node]:
+    """The factors that do not hang on what a network told."""
+    return [i for i in node.inputs[:2] if isinstance(i, Node) and not any(n.op == "param" for n in ancestors(i))]
+
+
+def _origin(node: Node) -> int | None:
+    return id(node.place[0]) if node.place is not None and node.stack else None
 
 
 def _steps_at_once(run: Rehearsing, difference: Node) -> bool:
@@ -266,7 +291,7 @@ def _target_kind(found: Denoiser) -> str:
     node = _unshaped(found.target)
     if node.op in NOISE and any(node is n for n in found.noises):
         return "noise"
-    signal = _signal(found)
+    signal = signal_of(found)
     if signal is not None and node is _unshaped(signal):
         return "data"
     if node.op == "sub":
@@ -286,7 +311,7 @@ def _unshaped(node: Node) -> Node:
     return node
 
 
-def _signal(found: Denoiser) -> Node | None:
+def signal_of(found: Denoiser) -> Node | None:
     """What the noise was added to."""
     made = mixture(found.given)
     return made[0] if made is not None else None
@@ -370,27 +395,4 @@ def _by_root(node: Node) -> bool:
     return any(n.op == "rsqrt" or (n.op == "div" and number_of(n.inputs[0]) == 1.0) for n in near(node, 10))
 
 
-LOUDEST = 100
-"""Data up to this number and more are grey levels of 8 bit; noise has a deviation of 1."""
-
-
-def unscaled(run: Rehearsing) -> Iterator[Answer]:
-    """Unit noise is added to data of a range of 8 bit."""
-    for found in denoisers(run):
-        signal = _signal(found)
-        at: Value = signal
-        for _ in range(12):
-            if not isinstance(at, Node):
-                break
-            if at.op == "randint" and at.place is not None:
-                highest = [i for i in (*at.inputs[:2], at.options.get("high")) if isinstance(i, int)]
-                if highest and max(highest) >= LOUDEST:
-                    text = "the data are not scaled: beside values up to 255 the noise is nothing"
-                    yield Answer(at.place, text, (found.noises[0].place,) if found.noises[0].place is not None else ())
-                    return
-            if at.op not in STRUCTURE and at.op not in ("batch", "element", "getitem", "float", "to", "permute"):
-                break
-            at = next(iter(parts(at.inputs[0])), None) if at.inputs else None
-
-
-__all__ = ["Place", "denoisers", "kinds", "other_noise", "times", "unscaled"]
+__all__ = ["Place", "denoisers", "kinds", "other_noise", "signal_of", "times"]

@@ -41,7 +41,7 @@ def curved(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for node, leaves, _ in _averages(run):
         for leaf in leaves:
-            if _single_samples(leaf):
+            if _single_samples(leaf) or _over_tasks(leaf):
                 continue
             bend = next((n for n in ancestors(leaf, through=lambda n: n.op in SAME | {"mul"}) if _bent(n)), None)
             if bend is None or bend.place is None or id(bend.place[0]) in told:
@@ -71,7 +71,7 @@ def misdivided(run: Rehearsing) -> Iterator[Answer]:
         hits = all(_hits(leaf) for leaf in leaves)
         if grade == "mean" and unit == "samples" and not hits and not _single_samples(leaves[0]):
             text = "means of batches are added up, and divided by the number of samples"
-        elif grade == "sum" and unit == "batches" and hits:
+        elif grade == "sum" and unit == "batches" and hits and not _single_samples(leaves[0]):
             text = "hits are counted over all samples, and divided by the number of batches"
         else:
             continue
@@ -338,6 +338,17 @@ def _single_samples(leaf: Node) -> bool:
             size = node.owner.get("batch_size", 1, 1)
             return size in (1, None)
     return False
+
+
+def _over_tasks(leaf: Node) -> bool:
+    """True in a loop over named sets, each of which is a whole: the average over them is a figure of its own."""
+    if any(n.op == "batch" for n in ancestors(leaf)) or not leaf.turns:
+        return False
+    loop = leaf.turns[-1].node
+    over = loop.iter if isinstance(loop, ast.For) else None
+    if not isinstance(over, ast.Call) or not isinstance(over.func, ast.Attribute):
+        return False
+    return over.func.attr in ("items", "values", "keys")
 
 
 def _adds_at(leaf: Node) -> Place | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.denoising import unscaled
+from trainwreck.code.rehearsal.questions.loud import unscaled
 from trainwreck.code.rehearsal.questions.noising import never_turned_back, turned_back_only
 from trainwreck.core.evidence import Evidence
 
