@@ -28,6 +28,7 @@ PASSES = (
     | JOINS
     | frozenset("either where batch setitem mul add sub div clamp clip long normalize element pad copy".split())
 )
+WARPS = frozenset(["grid_sample", "affine_grid", "remap"])
 PER_PIXEL = 3
 """Axes of a batch of masks: samples, rows, columns."""
 
@@ -58,8 +59,8 @@ def apart(run: Rehearsing) -> Iterator[Answer]:
             continue
         if learns(target):
             continue  # another network's answer, to what it was shown
-        if moves(run, output):
-            continue  # the output is moved back
+        if moves(run, output) or any(n.op in WARPS for n in ancestors(output)):
+            continue  # the output is moved back, or the network says where to: it learns to undo a move
         theirs = moves(run, target)
         for image in data_inputs(output):
             if not _spatial(image) or _same_data(image, target):
