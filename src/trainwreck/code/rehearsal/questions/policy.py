@@ -65,13 +65,19 @@ def _surrogate(term: Term) -> Iterator[Surrogate]:
             pairs += [(one, other), (other, one)]
     for policy, advantage in pairs:
         found = log_probability(policy)
-        if found is None or advantage.op in ("counter", "option", "mask") or _is_mask(advantage):
+        if found is None or advantage.op in ("option", "mask") or _is_mask(advantage) or _counts(advantage):
             continue
         logp, sign = found
         place = next((n.place for n in reversed(term.path) if n.op == "mul" and n.place is not None), node.place)
         if place is not None:
             yield Surrogate(term, logp, advantage, sign * term.sign, place)
             return
+
+
+def _counts(node: Node) -> bool:
+    """True for a number of turns: a counter, or what was added up from one."""
+    made = near(node, 40)
+    return any(n.op == "counter" for n in made) and all(n.op in ("counter", "add", "sub", "mul") for n in made)
 
 
 def _is_mask(node: Node) -> bool:
