@@ -36,8 +36,10 @@ def local_functions(run: Rehearsing) -> Iterator[Answer]:
 def handles(run: Rehearsing) -> Iterator[Answer]:
     """An open file, a connection or a lock in what spawned workers get."""
     for loader, value, _ in _handed(run):
-        held = isinstance(value, Node | Obj) and (value.op if isinstance(value, Node) else value.name) in HANDLES
-        if held and value.place is not None:
+        if not isinstance(value, Node | Obj):
+            continue
+        held = (value.op if isinstance(value, Node) else value.name) in HANDLES
+        if held and value.place is not None and value.serial < loader.serial:  # else a worker opens it for itself
             text = "this can't be pickled, and the workers of this loader are spawned: they get a pickled copy"
             yield Answer(value.place, text, (loader.place,) if loader.place is not None else ())
 
