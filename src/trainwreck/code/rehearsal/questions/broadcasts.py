@@ -89,8 +89,17 @@ def _of_samples(run: Rehearsing, node: Node, one: Node, other: Node) -> bool:
 
 def _of_a_grid(side: Node) -> bool:
     """True for centres or edges that lie in a row: they belong to no sample."""
-    behind = {n.op for n in ancestors(side)}
-    return side.op == "buffer" or (bool(behind & GRIDS) and not behind & {"batch", "param", *RANDOM})
+    nodes = list(ancestors(side))
+    behind = {n.op for n in nodes}
+    made = behind & GRIDS or any(n.op in ("tensor", "as_tensor", "array") and _numbers(n.inputs[:1]) for n in nodes)
+    return side.op == "buffer" or (bool(made) and not behind & {"batch", "param", *RANDOM})
+
+
+def _numbers(given: tuple[Value, ...]) -> bool:
+    """True for a row of numbers that are written out."""
+    held = given[0] if given else None
+    items = held.items if isinstance(held, Items) and not held.more else held if isinstance(held, tuple) else ()
+    return bool(items) and all(isinstance(i, int | float) for i in items)
 
 
 def _weighs(run: Rehearsing, node: Node, depth: int = 0) -> bool:

@@ -75,14 +75,14 @@ def out_of_step(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(_formula(course), told)
 
 
-def _straight(course: Course) -> bool:
-    """True for a rate that grows by the same amount all along: a test of rates, as one that grows by a factor."""
-    first, last = course.rates[0], course.rates[-1]
+def _straight(course: Course, rates: list[float]) -> bool:
+    """True for a rate (or its logarithm) that grows by the same amount all along: a test of rates."""
+    first, last = rates[0], rates[-1]
     if len(course.at) < 3 or last <= first:
         return False
     slope = (last - first) / (course.at[-1] - course.at[0])
     line = [first + slope * (k - course.at[0]) for k in course.at]
-    return all(abs(a - b) <= 1e-6 * last for a, b in zip(line, course.rates, strict=True))
+    return all(abs(a - b) <= 1e-6 * (last - first) for a, b in zip(line, rates, strict=True))
 
 
 def blown_up(run: Rehearsing) -> Iterator[Answer]:
@@ -91,8 +91,9 @@ def blown_up(run: Rehearsing) -> Iterator[Answer]:
         grows = all(b >= a for a, b in zip(course.rates, course.rates[1:], strict=False))
         last = course.rates[-1]
         # a test of rates goes through them on purpose, from the optimizer's own on; a warm-up comes from below it
-        tested = course.rates[0] > 0 and _constant_ratio(course)
-        tested = tested or (_straight(course) and course.rates[0] >= 0.99 * (course.start or math.inf))
+        tested = min(course.rates) > 0 and _constant_ratio(course)
+        tested = tested or (min(course.rates) > 0 and _straight(course, [math.log(r) for r in course.rates]))
+        tested = tested or (_straight(course, course.rates) and course.rates[0] >= 0.99 * (course.start or math.inf))
         if (
             grows
             and not tested

@@ -254,10 +254,14 @@ def _is_cost(found: Surrogate, where: Node | None) -> bool:
     return any(COSTS.search(word) for word in (*words, *names))
 
 
+PROBABILITIES = frozenset(["log_softmax", "softmax", "exp"])
+
+
 def entropy_minimised(run: Rehearsing) -> Iterator[Answer]:
     """The entropy of the policy is added to the loss instead of taken off."""
     for event, all_terms in losses_of(run):
-        if not any(e is event for e, _ in surrogates(run)):
+        # p log p alone is no policy's surrogate: predictions may well be made sure (entropy minimisation)
+        if not any(e is event and f.advantage.op not in PROBABILITIES for e, f in surrogates(run)):
             continue
         for term in all_terms:
             direct = term.node.op == "entropy" and term.sign > 0
@@ -281,7 +285,7 @@ def _plogp(term: Term) -> bool:
 def hanging_advantage(run: Rehearsing) -> Iterator[Answer]:
     """The advantage hangs on the critic: the policy's loss trains the critic too."""
     for event, found in surrogates(run):
-        if not found.advantage.grad or found.advantage.op in ("log_softmax", "softmax", "exp"):
+        if not found.advantage.grad or found.advantage.op in PROBABILITIES:
             continue
         reached = parameters_behind(found.advantage, through_grad=True)
         held = {id(p) for e in steps(run) for p in e.state.get("held", [])}
