@@ -136,6 +136,8 @@ def _square(logits: Node, target: Node) -> tuple[Place, str] | None:
         return None
     if one is other and _counts_up(target):
         return target.place, "each row is compared with all of its own list, and the targets name the row itself"
+    if any(n.op in ("flip", "roll") for n in (one, other)):
+        return None  # so are the rows themselves
     if one is not other and one.grad and other.grad and _alike(one, other) and (moved := _moved(target)) is not None:
         return moved.place or target.place, "the positives stand on the diagonal, and the targets have another order"
     if one is not other and level(target) == 0.0 and one.grad and other.grad and _alike(one, other):

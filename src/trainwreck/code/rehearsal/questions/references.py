@@ -25,8 +25,8 @@ def added(run: Rehearsing) -> Iterator[Answer]:
         if len(live) != 2 or len(still) != 2 or {t.sign for t in live} != {1, -1} or not margin.rewarded:
             continue
         for term in still:
-            mine = next((t for t in live if _data(t) and _data(t) == _data(term)), None)
-            if mine is None or mine.sign != term.sign:
+            same = [t for t in live if _data(t) and _data(t) == _data(term)]
+            if not same or any(t.sign != term.sign for t in same):
                 continue
             place = next((n.place for n in reversed(term.path) if n.op in ("add", "sub") and n.place), None)
             if place is not None:

@@ -150,7 +150,8 @@ def _different(node: Node, one: Value, other: Value) -> bool:
     sides = [v if isinstance(v, tuple) else (v,) for v in (one, other)]
     if any(i < 0 for side in sides for i in side):
         return axes is not None and {i % axes for i in sides[0]} != {i % axes for i in sides[1]}
-    return set(sides[0]) != set(sides[1])
+    few, many = sorted((set(s) for s in sides), key=len)
+    return not few <= many  # a mean of each sample, and a spread over all of them, are meant
 
 
 def ranked_labels(run: Rehearsing) -> Iterator[Answer]:
