@@ -7,6 +7,7 @@ When it is fine: whether it is too low, only the run can tell.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.order import OPTIMIZERS, training_steps
@@ -65,6 +66,8 @@ def _seen(project: Project) -> Iterator[Evidence]:
         return
     if built[0].name == "SGD" and any(True for _ in project.calls("sum")):
         return  # the gradient of a sum is larger by the number of its elements, and so may be the step
+    if any(_sets_rate(node) for scope in project.scopes for node in scope.nodes):
+        return  # the first rate is not the one that it is trained with
     known = values(project, built[0].argument("lr", 1), built[0].scope)
     raised = [number(project, c.argument("max_lr", 1), c.scope) for c in project.calls("OneCycleLR", "CyclicLR")]
     stays = all(top is not None and top <= 4 * TOO_LOW for top in raised)
@@ -72,6 +75,13 @@ def _seen(project: Project) -> Iterator[Evidence]:
         where = at_line(project, known[0].proof) or built[0]
         text = f"the learning rate is {known[0].value:g} for training from scratch"
         yield sighting(__name__, where, text, proof=built)
+
+
+def _sets_rate(node: ast.AST) -> bool:
+    """True for ``group["lr"] = ...``."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Store):
+        return False
+    return isinstance(node.slice, ast.Constant) and node.slice.value == "lr"
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
