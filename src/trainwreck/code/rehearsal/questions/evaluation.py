@@ -116,7 +116,14 @@ def _scales(path: Path) -> list[tuple[str, Node]]:
         if node.op in ("mul", "div") and (_masked(before) or (following is not None and _masked(following))):
             continue  # it makes up for what a random mask takes away
         found.append((node.op, node))
-    return found
+    return [s for s in found if not any(_given_back(s[1], o) or _given_back(o, s[1]) for _, o in found)]
+
+
+def _given_back(off: Node, on: Node) -> bool:
+    """True for what is taken off and added again: only what lies between changes."""
+    if off.op != "sub" or on.op != "add" or len(off.inputs) < 2:
+        return False
+    return isinstance(off.inputs[1], Node) and any(i is off.inputs[1] for i in on.inputs)
 
 
 def _masked(node: Node) -> bool:

@@ -291,6 +291,10 @@ def _exchanges(project: Project, step: TrainingStep) -> bool:
         loops = [a for a in project.ancestors(call.node, call.scope) if isinstance(a, ast.For)]
         if OF_WEIGHTS.search(around) or any(OF_WEIGHTS.search(written(a.iter)) for a in loops):
             return True
+        name = getattr(call.scope.node, "name", "") if call.scope is not step.scope else ""
+        handed = [c for c in project.calls(name) if c.scope is step.scope] if name else []
+        if any(OF_WEIGHTS.search(written(v)) for c in handed for v in c.node.args):
+            return True
     hooks = any(project.calls_by_name.get(n) for n in ("register_hook", "register_post_accumulate_grad_hook"))
     return hooks and any(project.calls_by_name.get(n) for n in EXCHANGES)
 
