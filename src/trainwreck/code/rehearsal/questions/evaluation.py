@@ -66,6 +66,8 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
         mine, others = _scaling(path), [scales for _, scales in taught[key]]
         if any(mine == other for other in others) or any("?" in s for s in (mine, *others)):
             continue
+        if any(_recurs(p) for p in (*alike, *(p for p, _ in judged[key]))):
+            continue
         more = max(others, key=len)
         if len(more) < len(mine) or not all(op in more for op in mine):
             continue
@@ -80,6 +82,12 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
         told.add(id(place[0]))
         text = "these inputs are evaluated without the scaling that they have in training"
         yield Answer(place, text, tuple(p for p in (where, event.place) if p is not None))
+
+
+def _recurs(path: Path) -> bool:
+    """True for states that one line makes from those before: how often they are scaled is the number of turns."""
+    places = [id(n.place[0]) for _, n in _scales(path) if n.place is not None]
+    return len(set(places)) < len(places)
 
 
 def _make(path: Path) -> int:
