@@ -25,6 +25,7 @@ from trainwreck.code.rehearsal.questions.tokens import not_shifted, shifts
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_module, loss_kind, losses
+from trainwreck.code.spine import ends
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -187,6 +188,12 @@ def find(project: Project) -> Iterator[Evidence]:
         yield from _written(project)
 
 
+def _fed_shifted(project: Project, call: Call) -> bool:
+    """True for ``net(ids, shifted)``: the first argument is the source, and the decoder gets the tokens before."""
+    others = [*call.node.args[1:], *(k.value for k in call.node.keywords)]
+    return any(SHIFTS.search(written(node)) for other in others for node, _ in ends(project, other, call.scope))
+
+
 def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for loss in losses(project):
@@ -198,7 +205,7 @@ def _written(project: Project) -> Iterator[Evidence]:
             continue
         call = network[0]
         fed = call.node.args[0] if call.node.args else None
-        if fed is None or SHIFTS.search(written(logits)):
+        if fed is None or SHIFTS.search(written(logits)) or _fed_shifted(project, call):
             continue
         place = _same(project, (fed, call.scope), (target, loss.scope))
         if place is not None and id(place[0]) not in told:
