@@ -180,10 +180,11 @@ class Statements(Storing):
         self, node: ast.For | ast.AsyncFor, found: list[Value], exact: bool, over: Value, frame: Frame, place: Place
     ) -> Signal:
         before = dict(frame.names)
+        since = len(self.tape)
         for number, element in enumerate(found):
             generic = not exact and number > 0
             if generic:
-                self.widen(before, frame, place)
+                self.widen(before, frame, place, since)
             self.store(node.target, element, frame)
             with self.turn(Turn(node, frame.scope, number, over, generic)):
                 signal = self.block(node.body, frame)
@@ -196,9 +197,10 @@ class Statements(Storing):
     def _while(self, node: ast.While, frame: Frame) -> Signal:
         place = (node, frame.scope)
         before = dict(frame.names)
+        since = len(self.tape)
         for number in range(2):
             if number:
-                self.widen(before, frame, place)
+                self.widen(before, frame, place, since)
             test = self.truth(self.value(node.test, frame))
             if test is False:
                 break
@@ -210,8 +212,18 @@ class Statements(Storing):
                 return signal
         return self.block(node.orelse, frame)
 
-    def widen(self, before: dict[str, Value], frame: Frame, place: Place) -> None:
-        """Numbers, flags and texts that a turn changed may be anything in a later one."""
+    def widen(self, before: dict[str, Value], frame: Frame, place: Place, since: int) -> None:
+        """Numbers, flags and texts that a turn changed may be anything in a later one; so may numbers in attributes
+        of the program's own objects. ``since``: the length of the tape when the loop began."""
+        firsts: dict[tuple[int, str], tuple[Obj, Value]] = {}
+        for event in self.tape[since:]:
+            if event.name == "set" and isinstance(event.subject, Obj) and event.subject.cls is not None:
+                firsts.setdefault((id(event.subject), event.args[0]), (event.subject, event.options["old"]))
+        for (_, name), (obj, first) in firsts.items():
+            now = obj.attributes.get(name)
+            numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (first, now))
+            if numbers and not same(first, now):
+                obj.attributes[name] = self.node("counter", (first, now), place)
         for name, value in frame.names.items():
             if isinstance(value, GROUND) and name in before and not same(before[name], value):
                 frame.names[name] = self.node("counter", (before[name], value), place)
