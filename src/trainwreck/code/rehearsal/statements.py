@@ -53,8 +53,9 @@ class Statements(Storing):
             case ast.Assign():
                 before = self.serial
                 value = self.value(node.value, frame)
-                if isinstance(value, Obj | Node) and value.serial <= before and not isinstance(node.value, ast.IfExp):
-                    self.memo.setdefault("aliases", []).append(((node, frame.scope), value))
+                for one in value if isinstance(node.value, ast.Tuple) and isinstance(value, tuple) else (value,):
+                    if isinstance(one, Obj | Node) and one.serial <= before and not isinstance(node.value, ast.IfExp):
+                        self.memo.setdefault("aliases", []).append(((node, frame.scope), one))
                 for target in node.targets:
                     self.store(target, value, frame)
             case ast.AnnAssign():

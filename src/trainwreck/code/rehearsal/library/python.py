@@ -323,12 +323,19 @@ def _effect(run: Rehearsing, asked: Asked) -> Value:
 @function("copy.deepcopy", "copy.copy")
 def _copy(run: Rehearsing, asked: Asked) -> Value:
     given = asked.args[0] if asked.args else None
-    if asked.name == "copy" and isinstance(given, Obj) and is_module(given):
-        return given
+    if asked.name == "copy":
+        return _shallow(given)
     made = run.copied(given, {})
     if isinstance(made, Obj):
         made.place = asked.place
     return made
+
+
+def _shallow(given: Value) -> Value:
+    """A list or dict of its own, with the same elements; of other objects the rehearsal follows only one."""
+    if isinstance(given, Items):
+        return Items(list(given.items), given.more, given.kind)
+    return Table(dict(given.entries), given.more) if isinstance(given, Table) else given
 
 
 @function("functools.partial")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Table, Value, candidates, is_module
 from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
@@ -21,8 +22,8 @@ def by_reference(run: Rehearsing) -> Iterator[Answer]:
             continue
         for table in candidates(event.get("state_dict", 0)):
             for node in _states(table, deep=event.name == "save"):
-                param = _parameter(node)
-                first = _origin(node)
+                param = _parameter(node, on_cpu(run))
+                first = origin(node, on_cpu(run))
                 if param is None or first is None or first.place is None:
                     continue
                 moved = _moved(run, first, event, param)
@@ -54,15 +55,29 @@ def _states(value: Value, deep: bool) -> list[Node]:
     return [*found, *(n for table in inner for n in _states(table, False))]
 
 
-def _origin(node: Node) -> Node | None:
-    while node.op in VIEWS and node.op != "state" and node.inputs and isinstance(node.inputs[0], Node):
-        node = node.inputs[0]
+def origin(node: Node, cpu: bool = False) -> Node | None:
+    """The entry of a state that shares its memory with ``node``. ``cpu``: all stays there, ``x.cpu()`` is no copy."""
+    while (node.op in VIEWS or (cpu and node.op == "cpu")) and node.op != "state":
+        first = node.inputs[0] if node.inputs else None
+        if not isinstance(first, Node):
+            return None
+        if first.op == "param":
+            return node
+        node = first
     return node if node.op == "state" else None
 
 
-def _parameter(node: Node) -> Node | None:
-    first = _origin(node)
+def _parameter(node: Node, cpu: bool) -> Node | None:
+    first = origin(node, cpu)
     return first.inputs[0] if first is not None and isinstance(first.inputs[0], Node) else None
+
+
+DEVICES = pattern(r"cuda|\bmps\b|device|\bxpu\b|accelerat")
+
+
+def on_cpu(run: Rehearsing) -> bool:
+    """True where the program speaks of no other device."""
+    return not any(DEVICES.search(walked.top.module.text) for walked in run.project.walked.values())
 
 
 def skipped(run: Rehearsing) -> Iterator[Answer]:
@@ -97,11 +112,11 @@ def _unchanged(run: Rehearsing, event: Event, given: Table) -> bool:
     """True if a network is given back its own state although weights were loaded to be filtered into it."""
     own = {id(p) for _, p in run.named(event.subject)}
     values = [v for v in given.entries.values() if isinstance(v, Node)]
-    all_own = bool(values) and all((p := _parameter(v)) is not None and id(p) in own for v in values)
+    all_own = bool(values) and all((p := _parameter(v, False)) is not None and id(p) in own for v in values)
     loaded = [e for e in run.tape if e.name == "load" and e.serial < event.serial and isinstance(e.result, Table)]
     if not all_own or not loaded:
         return False
-    first, param = _origin(values[0]), _parameter(values[0])
+    first, param = origin(values[0]), _parameter(values[0], False)
     return first is not None and param is not None and not _moved(run, first, event, param)
 
 

@@ -17,6 +17,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.checkpoints import by_reference
+from trainwreck.code.rehearsal.questions.keeping import same_network, written_back
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import is_module
 from trainwreck.core.evidence import Evidence
@@ -98,7 +99,7 @@ NETWORK = pattern(r"model|net$|network|policy|module", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), by_reference)
+    yield from further(__name__, project, _seen(project), by_reference, same_network, written_back)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
