@@ -128,11 +128,24 @@ def heavy_divergence(run: Rehearsing) -> Iterator[Answer]:
         if recon.weight <= 0 or kl.weight <= 0 or not _per_sample(kl.term) or not _per_sample(recon):
             continue
         ways = averaged(kl.term), averaged(recon)
-        same = ways[0] == ways[1] or {*ways} == {"sum", "sum of each"} or ways[1] == "mean"
+        apart = {*ways} == {"sum", "sum of each"}  # one of them may be divided by the number of samples
+        samples = [_samples(t) if apart and way == "sum" else 1.0 for t, way in zip((kl.term, recon), ways, strict=True)]
+        same = ways[0] == ways[1] or apart or ways[1] == "mean"
         unit = 0.5 if recon.weight == 0.5 else 1.0
-        if same and ways[0] and kl.weight / (recon.weight / unit) >= TOO_MUCH:
-            text = f"the KL term counts {kl.weight * unit / recon.weight:g} times as much as the reconstruction"
+        if None in samples or not same or not ways[0]:
+            continue
+        times = kl.weight * (samples[0] or 1.0) * unit / (recon.weight * (samples[1] or 1.0))
+        if times >= TOO_MUCH:
+            text = f"the KL term counts {times:g} times as much as the reconstruction"
             yield Answer(weighed_at(run, kl.term) or _where(kl.term), text, (place,))
+
+
+def _samples(term: Term) -> float | None:
+    """How many samples a sum over everything runs over; one where it is not divided, and None where it can't be told."""
+    for node in (term.node, *term.node.inputs[:2]):
+        if isinstance(node, Node) and not node.shape.open and len(node.shape.dims) > 1:
+            return float(node.shape.dims[0]) if node.shape.dims[0] is not None else None
+    return 1.0 if term.weight >= HEAVY else None
 
 
 def one_sign_wrong(run: Rehearsing) -> Iterator[Answer]:
