@@ -100,10 +100,14 @@ def _looked_for(run: Rehearsing) -> Iterator[Event]:
 def _rounds(run: Rehearsing) -> Iterator[Round]:
     begun: dict[tuple[int, ...], Event] = {}
     ended: dict[tuple[int, ...], Event] = {}
+    passes: dict[tuple[int, ...], Turn] = {}
     for event in _evaluations(run):
         turn = event.turns[-1]
         place = id(event.place[0]) if event.place is not None else 0
-        key = (place, id(turn.node), *(id(p[0]) for p in event.stack), *(id(t) for t in event.turns[:-1]))
+        where = (place, id(turn.node), *(id(p[0]) for p in event.stack), *(id(t) for t in event.turns[:-1]))
+        if turn.index == 0 or where not in passes:
+            passes[where] = turn  # a comprehension around it has no turns: each pass begins with a first turn
+        key = (*where, id(passes[where]))
         begun.setdefault(key, event)
         ended[key] = event
     for key, first in begun.items():

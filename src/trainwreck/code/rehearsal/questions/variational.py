@@ -129,7 +129,8 @@ def heavy_divergence(run: Rehearsing) -> Iterator[Answer]:
             continue
         ways = averaged(kl.term), averaged(recon)
         apart = {*ways} == {"sum", "sum of each"}  # one of them may be divided by the number of samples
-        samples = [_samples(t) if apart and way == "sum" else 1.0 for t, way in zip((kl.term, recon), ways, strict=True)]
+        both = zip((kl.term, recon), ways, strict=True)
+        samples = [_samples(term) if apart and way == "sum" else 1.0 for term, way in both]
         same = ways[0] == ways[1] or apart or ways[1] == "mean"
         unit = 0.5 if recon.weight == 0.5 else 1.0
         if None in samples or not same or not ways[0]:
@@ -141,7 +142,7 @@ def heavy_divergence(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _samples(term: Term) -> float | None:
-    """How many samples a sum over everything runs over; one where it is not divided, and None where it can't be told."""
+    """How many samples a sum over everything runs over (one where it is not divided); None where it can't be told."""
     for node in (term.node, *term.node.inputs[:2]):
         if isinstance(node, Node) and not node.shape.open and len(node.shape.dims) > 1:
             return float(node.shape.dims[0]) if node.shape.dims[0] is not None else None

@@ -9,13 +9,14 @@ When it is fine: where the sequences come from elsewhere with their end, or all 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.facts import source
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal import rehearsals
+from trainwreck.code.rehearsal import Rehearsing, rehearsals
+from trainwreck.code.rehearsal.domain import Items
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -94,13 +95,15 @@ def find(project: Project) -> Iterator[Evidence]:
         return
     trained = {id(p[0]) for run in runs for e in run.tape if e.name == "backward" for n in ancestors(e.subject)
                for p in (*n.stack, *([n.place] if n.place is not None else []))}  # fmt: skip
+    answers = _answers(runs)
     for walked in project.walked.values():
         top = walked.top
         numbers = _numbers(top.module.tree)
         uses = _uses(top.module.tree, set(numbers))
         for end, value in numbers.items():
             mine = uses.get(end, [])
-            if not mine or not all(_compared(use) for use in mine) or not any(_stops(use) for use in mine):
+            puts = [use for use in mine if not _compared(use)]
+            if not any(_stops(use) or _cuts(use) for use in mine) or any(_answered(use, answers) for use in puts):
                 continue
             if list(numbers.values()).count(value) > 1 or _written_elsewhere(top.module.tree, value):
                 continue
@@ -110,7 +113,7 @@ def find(project: Project) -> Iterator[Evidence]:
                 continue
             node, scope = prompted[0][0], _scope(walked.scopes, prompted[0][0], top)
             text = f"sequences get a start token here, and none gets {end}, at which the generation stops"
-            stop = next(use for use in mine if _stops(use))
+            stop = next(use for use in mine if _stops(use) or _cuts(use))
             proof = [(top.module.path, stop[0].lineno, ast.unparse(stop[1][0])[:80])]
             yield sighting(__name__, (node, scope), text, proof=proof)
             break
@@ -118,6 +121,28 @@ def find(project: Project) -> Iterator[Evidence]:
 
 Use = tuple[ast.Name, list[ast.AST]]
 """A name where it is read, and what stands around it from the innermost outwards."""
+
+
+def _answers(runs: Sequence[Rehearsing]) -> set[int] | None:
+    """The expressions that targets of cross entropies are computed by; None where one can't be told."""
+    found: set[int] = set()
+    for run in runs:
+        for node in run.nodes:
+            if node.op not in ("cross_entropy", "nll_loss") or len(node.inputs) < 2 or not node.grad:
+                continue
+            target = node.inputs[1]
+            for inner in ancestors(target):
+                if inner.op in ("argument", "call"):
+                    return None
+                found |= {id(p[0]) for p in (*inner.stack, *([inner.place] if inner.place is not None else []))}
+            found |= {id(i.place[0]) for n in ancestors(target) for i in n.inputs
+                      if isinstance(i, Items) and i.place is not None}  # fmt: skip
+    return found
+
+
+def _answered(use: Use, answers: set[int] | None) -> bool:
+    """True where the end is put into something that the network is to answer, as far as can be told."""
+    return answers is None or any(id(a) in answers for a in use[1] if isinstance(a, ast.expr)) or not answers
 
 
 def _numbers(tree: ast.AST) -> dict[str, int]:
@@ -158,8 +183,20 @@ def _compared(use: Use) -> bool:
     name, above = use
     first = above[0]
     if isinstance(first, ast.Compare):
-        return all(isinstance(op, ast.Eq | ast.NotEq) for op in first.ops)
-    return isinstance(first, ast.Call) and last_name(first.func) in (*COMPARES, "ne") and name in first.args
+        return all(isinstance(op, ast.Eq | ast.NotEq | ast.In | ast.NotIn) for op in first.ops)
+    return isinstance(first, ast.Call) and last_name(first.func) in (*COMPARES, "ne", "index") and name in first.args
+
+
+def _cuts(use: Use) -> bool:
+    """``row[: row.index(END)]``: what stands behind the end is thrown away."""
+    call, rest = use[1][0], use[1][1:3]
+    return (
+        isinstance(call, ast.Call)
+        and last_name(call.func) == "index"
+        and bool(rest)
+        and isinstance(rest[0], ast.Slice)
+        and rest[0].upper is call
+    )
 
 
 def _stops(use: Use) -> bool:

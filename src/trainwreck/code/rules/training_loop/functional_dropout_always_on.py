@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.dropouts import stays_random
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -70,6 +72,10 @@ PURPOSE = pattern(r"mc_?drop|monte|bayes|uncertain|prenet|always", re.IGNORECASE
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), stays_random)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls(*FUNCTIONS):
         if "torch.nn.functional" not in project.called(call) or not complete(project, call):
             continue

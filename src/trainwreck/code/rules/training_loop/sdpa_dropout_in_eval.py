@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.dropouts import attention_stays_random
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import values
@@ -64,6 +66,10 @@ def attend(q, k, v, dropout_p):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), attention_stays_random)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("scaled_dot_product_attention"):
         owner = enclosing_class(call.scope)
         at = option(project, call, "dropout_p", 4)

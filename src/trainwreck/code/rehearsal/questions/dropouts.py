@@ -1,0 +1,79 @@
+"""Dropout that is a function: does it stop where the network is in evaluation mode?"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.calls import written
+from trainwreck.code.pattern import pattern
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
+from trainwreck.code.rehearsal.questions import Answer
+
+MEANT = pattern(r"mc_?drop|monte|stochastic|uncertain|bayes|ensemble|sampled?_|noise|augment|corrupt", re.IGNORECASE)
+"""Names of functions that are random on purpose."""
+FUNCTIONS = frozenset(["dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"])
+
+
+def attention_stays_random(run: Rehearsing) -> Iterator[Answer]:
+    """``scaled_dot_product_attention`` with a ``dropout_p`` above zero, while the network is in evaluation mode."""
+    for node, forward in _judged(run, frozenset(["scaled_dot_product_attention"])):
+        rest = node.inputs[: len(node.inputs) - len(node.options)]
+        rate: Value = node.options.get("dropout_p", rest[4] if len(rest) > 4 else None)
+        if isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0 and node.place is not None:
+            text = f"the attention drops {rate:g} of its weights in evaluation as well: dropout_p does not ask the mode"
+            yield Answer(_where(run, node), text, (forward,))
+
+
+def stays_random(run: Rehearsing) -> Iterator[Answer]:
+    """``F.dropout`` without ``training=``, while the network is in evaluation mode."""
+    for node, forward in _judged(run, FUNCTIONS):
+        if not node.full.startswith("torch.nn.functional.") or node.place is None or "training" in node.options:
+            continue
+        rest = node.inputs[: len(node.inputs) - len(node.options)]
+        rate: Value = node.options.get("p", rest[1] if len(rest) > 1 else 0.5)
+        if len(rest) < 3 and isinstance(rate, int | float) and rate > 0:
+            text = "this dropout ignores eval(): training= is not passed, and its default is True"
+            yield Answer(node.place, text, (forward,))
+
+
+def _judged(run: Rehearsing, ops: frozenset[str]) -> Iterator[tuple[Node, Place]]:
+    """Calls inside of a network that is in evaluation mode, with the call of the network; each place once."""
+    told: set[int] = set()
+    nodes = [n for n in run.nodes if n.op in ops and n.place is not None and n.stack]
+    if not nodes:
+        return
+    forwards = [e for e in run.tape if e.name == "forward" and e.place is not None]
+    for node in nodes:
+        place = node.place
+        if place is None or id(place[0]) in told or any(MEANT.search(at[1].name) for at in (place, *node.stack)):
+            continue
+        around = _around(node, forwards)
+        if around is not None and around.state.get("training") is False and around.place is not None:
+            told.add(id(place[0]))
+            yield node, around.place
+
+
+def _around(node: Node, forwards: list[Event]) -> Event | None:
+    """The innermost call of a module of the program that the node is computed in."""
+    found: Event | None = None
+    inside = {id(at[0]) for at in node.stack}
+    for event in forwards:
+        if event.serial > node.serial:
+            break
+        if event.place is not None and id(event.place[0]) in inside and getattr(event.subject, "cls", None) is not None:
+            found = event
+    return found
+
+
+def _where(run: Rehearsing, node: Node) -> Place:
+    """The line that sets the rate, where it is a name of the same function that is set once."""
+    assert node.place is not None
+    call, scope = node.place
+    given = [k.value for k in getattr(call, "keywords", []) if k.arg == "dropout_p"]
+    if len(given) != 1 or not isinstance(given[0], ast.Name):
+        return node.place
+    sets = [n for n in scope.nodes if isinstance(n, ast.Assign) and any(written(t) == given[0].id for t in n.targets)]
+    return (sets[0], scope) if len(sets) == 1 else node.place
