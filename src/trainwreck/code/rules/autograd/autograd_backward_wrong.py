@@ -1,8 +1,10 @@
-"""The backward of a custom autograd function does not use the gradient that it is given.
+"""The backward of a custom autograd function is not the derivative of its forward.
 
-What: ``backward(ctx, grad_output)`` returns something that does not depend on ``grad_output``.
-Why it matters: the chain rule is broken: what comes after the function has no influence on the gradient before it.
-When it is fine: where every returned gradient is None, and for a function that is the loss itself by design.
+What: ``backward(ctx, grad_output)`` returns something that does not depend on ``grad_output``; or, worked out for small
+random tensors, it says something else than a small step does to ``forward`` (a missing factor, a sign, another tensor).
+Why it matters: the chain rule is broken: what comes before the function is trained in a wrong direction.
+When it is fine: where every returned gradient is None, for a function that is the loss itself by design, for reversed
+or scaled gradients of an unchanged input, and for stand-ins of flat functions (rounding, spikes).
 """
 
 from __future__ import annotations
@@ -11,11 +13,36 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.derivatives import not_the_derivative
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
+WRONG = """
+import torch
+from torch import nn
+class Swish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        s = torch.sigmoid(scale * x)
+        ctx.save_for_backward(x, s)
+        ctx.scale = scale
+        return x * s
+    @staticmethod
+    def backward(ctx, g):
+        x, s = ctx.saved_tensors
+        return g * (s + x * s * (1 - s)), None  # expect
+net, head = nn.Linear(4, 8), nn.Linear(8, 1)
+opt = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+for step in range(100):
+    loss = head(Swish.apply(net(torch.randn(16, 4)), 2.0)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 BAD = (
+    WRONG,
     """
 import torch
 class Square(torch.autograd.Function):
@@ -54,7 +81,8 @@ class Swish(torch.autograd.Function):
         return slope  # expect
 """,
 )
-GOOD = """
+GOOD = (
+    """
 import torch
 class Square(torch.autograd.Function):
     @staticmethod
@@ -86,10 +114,16 @@ class Loss(torch.autograd.Function):
     @staticmethod
     def backward(ctx, g):
         return ctx.g
-"""
+""",
+    WRONG.replace("x * s * (1 - s)", "ctx.scale * x * s * (1 - s)"),
+)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _without_gradient(project), not_the_derivative)
+
+
+def _without_gradient(project: Project) -> Iterator[Evidence]:
     for owner in project.classes:
         backward = owner.method("backward")
         if backward is None or not project.is_a(owner, "Function") or not _element_wise(owner.method("forward")):

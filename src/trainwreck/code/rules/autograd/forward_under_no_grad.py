@@ -224,6 +224,8 @@ def _networks(project: Project) -> Iterator[Evidence]:
                 for a in (*node.args, *(k.value for k in node.keywords))
             )
             around = [_switched_off(project, c) for c in uses]
+            if any(name in c.scope.params and c.scope is not item.scope for c in uses) or name in item.scope.params:
+                continue  # the same name in two functions need not be the same network
             trained = [c for c in uses if not EVALUATES.search(c.scope.name)]
             if trained and not handed and all(a is not None for a in around):
                 first = next(a for c, a in zip(uses, around, strict=True) if c is trained[0])

@@ -19,6 +19,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.padded import memory_padding_seen, padding_counts, padding_seen
+from trainwreck.code.rehearsal.questions.stand_ins import tokens_counted
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses
@@ -105,7 +106,9 @@ def find(project: Project) -> Iterator[Evidence]:
         found = list(_written(project))
         yield from found
     if not found:
-        yield from further(__name__, project, answers(__name__, project, padding_seen), memory_padding_seen)
+        yield from further(
+            __name__, project, answers(__name__, project, padding_seen), memory_padding_seen, tokens_counted
+        )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -11,11 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.pixels import not_ignored
+from trainwreck.code.rehearsal.questions.stand_ins import pixels_counted
 from trainwreck.core.evidence import Evidence
 
+EACH = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+net = nn.Conv2d(1, 3, 3, padding=1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(100):
+    x = torch.randn(8, 1, 16, 16)
+    mask = (x[:, 0] > 0).long()
+    mask[x[:, 0].abs() < 0.1] = 255
+    known = mask != 255
+    each = F.cross_entropy(net(x), torch.where(known, mask, 0), reduction="none")
+    loss = each.mean()  # expect
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
 BAD = (
+    EACH,
     """
 import torch
 import torch.nn.functional as F
@@ -46,7 +65,10 @@ for step in range(100):
     opt.step()
 """,
 )
-GOOD = """
+GOOD = (
+    EACH.replace("each.mean()", "each[known].mean()"),
+    EACH.replace("each.mean()", "(each * known).sum() / known.sum()"),
+    """
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -65,8 +87,9 @@ for step in range(100):
     opt.zero_grad()
     loss.backward()
     opt.step()
-"""
+""",
+)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, not_ignored)
+    yield from further(__name__, project, answers(__name__, project, not_ignored), pixels_counted)
