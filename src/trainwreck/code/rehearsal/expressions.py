@@ -71,7 +71,9 @@ class Expressions(Operators):
             case ast.BoolOp():
                 return self._bool(node, frame)
             case ast.IfExp():
-                known = self.truth(self.value(node.test, frame))
+                test = self.value(node.test, frame)
+                self.memo.setdefault("tested", []).append((test, node))
+                known = self.truth(test)
                 if known is not None:
                     return self.value(node.body if known else node.orelse, frame)
                 with self.perhaps():

@@ -103,6 +103,7 @@ class Statements(Storing):
     # ------------------------------------------------------------------ branches
     def _if(self, node: ast.If, frame: Frame) -> Signal:
         test = self.value(node.test, frame)
+        self.memo.setdefault("tested", []).append((test, node))
         known = self.truth(test)
         key = (id(node), *(id(call[0]) for call in self.stack))
         self.memo.setdefault("outcomes", {}).setdefault(key, ((node, frame.scope), self.stack, set()))[2].add(known)
@@ -202,8 +203,9 @@ class Statements(Storing):
         for number in range(2):
             if number:
                 self.widen(before, frame, place, since)
-            test = self.truth(self.value(node.test, frame))
-            if test is False:
+            test = self.value(node.test, frame)
+            self.memo.setdefault("tested", []).append((test, node))
+            if self.truth(test) is False:
                 break
             with self.turn(Turn(node, frame.scope, number, None, number > 0)):
                 signal = self.block(node.body, frame)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
-from trainwreck.code.rehearsal.graph import near
+from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import key_of
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, given
@@ -57,11 +57,11 @@ def _met(node: Node) -> Met | None:
         pair = node.inputs[:2]
     else:
         return None
-    sides = [_read(v) for v in pair if isinstance(v, Node)]
+    sides = [read(v) for v in pair if isinstance(v, Node)]
     if len(sides) != 2 or None in sides:
         return None
     known = [s for s in sides if s is not None]
-    layers = [_layer(base) for _, base in known]
+    layers = [layer_of(base) for _, base in known]
     for (mine, _), (theirs, base), layer, other in (
         (known[0], known[1], layers[0], layers[1]),
         (known[1], known[0], layers[1], layers[0]),
@@ -72,7 +72,7 @@ def _met(node: Node) -> Met | None:
     return None
 
 
-def _layer(base: Node) -> Obj | None:
+def layer_of(base: Node) -> Obj | None:
     """The layer that the boxes come out of."""
     found = near(base, MAX_CHAIN)
     if not any(n.op == "param" for n in near(base, 400)):
@@ -88,7 +88,7 @@ def _origin(base: Node) -> object:
     return id(inner.place[0]) if inner.place is not None and inner is not base else id(base)
 
 
-def _read(value: Node) -> tuple[Layout, Node] | None:
+def read(value: Node) -> tuple[Layout, Node] | None:
     """The layout changes on the way to a value, and what they began with."""
     centres = corners = 0
     for _ in range(MAX_CHAIN):
@@ -98,18 +98,30 @@ def _read(value: Node) -> tuple[Layout, Node] | None:
             (more, other), inner = change
             centres, corners = centres + more, corners + other
         elif value.op in JOINED:
+            if _samples(value):
+                break
             return None
         elif value.op in KEEPS or (value.op == "getitem" and len(value.inputs) > 1 and _sliced(value.inputs[1])):
             inner = value.inputs[0] if value.inputs else None
+        elif value.op == "part" and value.inputs and getattr(value.inputs[0], "op", "") in ("unbind", "chunk", "split"):
+            inner = value.inputs[0].inputs[0]
         if not isinstance(inner, Node):
             break
         value = inner
     return (centres, corners), value
 
 
+def _samples(joined: Node) -> bool:
+    """True for boxes of several samples that are put one below the other."""
+    held = [n.shape.dims for n in parts(joined.inputs[:1])]
+    return joined.op in ("stack", "cat", "concatenate") and bool(held) and all(d[-1:] == (COORDINATES,) for d in held)
+
+
 def _sliced(index: Value) -> bool:
     """True for a cut along axes (``[:, :2]``, ``[..., None]``) or a selection of rows by a mask."""
     items = index if isinstance(index, tuple) else (index,)
+    if len(items) > 1 and isinstance(items[-1], int) and not isinstance(items[-1], bool):
+        items = items[:-1]  # one coordinate
     return all(i is None or i is Ellipsis or (isinstance(i, Obj) and i.kind == "builtins.slice") for i in items)
 
 

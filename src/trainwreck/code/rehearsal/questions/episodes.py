@@ -49,7 +49,8 @@ def _of_flags(node: Node) -> bool:
 
 def _paid_before(loss: Value, flag: Node) -> bool:
     """True where the value of what follows is added to the reward at the time limit: ``r + gamma * v(last) * cut``."""
-    sides = {id(i) for i in flag.inputs[:2] if isinstance(i, Node) and _of_time(i)}
+    both = list(enumerate(flag.inputs[:2]))
+    sides = {id(i) for number, i in both if isinstance(i, Node) and (_of_time(i) or _called_so(flag, number))}
     for node in ancestors(loss):
         if node.op != "mul" or len(node.inputs) < 2:
             continue
@@ -58,6 +59,13 @@ def _paid_before(loss: Value, flag: Node) -> bool:
             if cut and any(n.op == "param" for n in ancestors(rest)):
                 return True
     return False
+
+
+def _called_so(flag: Node, number: int) -> bool:
+    """True where ``a | b`` calls this side a limit of time."""
+    at = flag.place[0] if flag.place is not None else None
+    sides = [at.left, at.right] if isinstance(at, ast.BinOp) else at.values if isinstance(at, ast.BoolOp) else []
+    return number < len(sides) and bool(LIMIT.search(ast.unparse(sides[number])))
 
 
 def _of_time(side: Node) -> bool:

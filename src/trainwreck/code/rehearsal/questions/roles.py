@@ -245,6 +245,8 @@ def _drawn(node: Node) -> Bounds:
     high = node.options.get("high", given[1] if len(given) > 1 else default[1])
     if whole and not isinstance(high, int | float):
         low, high = 0, low  # one number is the upper end
+    if isinstance(low, int | float) and isinstance(high, Node):
+        return Bounds(float(low), math.inf)  # up to a number that is not known
     if not isinstance(low, int | float) or not isinstance(high, int | float):
         return ANYTHING
     return Bounds(float(min(low, high)), float(max(low, high) - whole))

@@ -61,10 +61,10 @@ def _origin(series: Node) -> Origin:
     cuts: list[object] = []
     ahead, place = 0, None
     for _ in range(MAX_CHAIN):
-        smoothed = _smoothed(series)
+        found = smoothed(series)
         inner: Value = None
-        if smoothed is not None:
-            inner, more = smoothed
+        if found is not None:
+            inner, more = found
             ahead, place = ahead + more, series.place if more > 0 else place
         elif series.op == "getitem" and len(series.inputs) > 1 and _cut(series.inputs[1]):
             cuts.append(key_of(series.inputs[1]))
@@ -82,7 +82,7 @@ def _cut(index: Value) -> bool:
     return isinstance(index, Obj) and index.kind == "builtins.slice" and index.args[2] in (None, 1)
 
 
-def _smoothed(series: Node) -> tuple[Node, int] | None:
+def smoothed(series: Node) -> tuple[Node, int] | None:
     """The series behind a smoothed one, and how many elements this looks ahead."""
     first, second = (*series.inputs, None, None)[:2]
     if series.op in CENTRED and isinstance(first, Node):
@@ -91,7 +91,7 @@ def _smoothed(series: Node) -> tuple[Node, int] | None:
         mode = series.options.get("mode", series.inputs[2] if len(series.inputs) > 2 else "full")
         size = second.shape.dims[0] if isinstance(second, Node) and len(second.shape.dims) == 1 else None
         width = size if isinstance(size, int) else 0
-        return (first, width // 2) if mode == "same" and width > 1 else None
+        return (first, (width - 1) // 2) if mode == "same" and width > 2 else None
     if series.op in REDUCES and isinstance(first, Node) and first.op == "rolling" and first.inputs:
         base = first.inputs[0]
         count = first.options.get("window", first.inputs[1] if len(first.inputs) > 1 else None)

@@ -1,8 +1,9 @@
-"""The critic is trained towards the advantage instead of the return.
+"""A critic is trained towards something else than what is earned from a state on.
 
-What: the target of the value loss is the sum of temporal differences itself.
-Why it matters: the critic learns how wrong it is, not what is earned; its values and the advantages shrink to noise.
-When it is fine: with the old values added: ``returns = advantages + values``.
+What: the target is the sum of temporal differences itself; or in ``reward + discount * value`` the end of an episode is
+missing or turned round, the value is that of the same state, or the discount stands twice or before the reward too.
+Why it matters: the critic learns how wrong it is, or values that nobody earns; the policy follows it.
+When it is fine: with the old values added (``returns = advantages + values``); in tasks that only a time limit ends.
 """
 
 from __future__ import annotations
@@ -10,8 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.critics import advantage_as_target
+from trainwreck.code.rehearsal.questions.targets import (
+    discounted_twice,
+    end_missing,
+    end_turned,
+    reward_discounted,
+    same_state,
+)
 from trainwreck.core.evidence import Evidence
 
 _ROLLOUT = """
@@ -43,4 +51,5 @@ GOOD = (_ROLLOUT.replace("TARGET", "(adv + v[:-1])"),)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, advantage_as_target)
+    questions = (advantage_as_target, end_turned, end_missing, same_state, discounted_twice, reward_discounted)
+    yield from further(__name__, project, (), *questions)

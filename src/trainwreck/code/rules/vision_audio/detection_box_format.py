@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.boxes import two_layouts
+from trainwreck.code.rehearsal.questions.overlaps import overlap_of_centres
 from trainwreck.core.evidence import Evidence
 
 _START = """
@@ -54,4 +55,4 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, two_layouts)
+    yield from further(__name__, project, (), two_layouts, overlap_of_centres)

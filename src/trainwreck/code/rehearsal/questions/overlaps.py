@@ -1,0 +1,127 @@
+"""Overlaps of boxes: formulas for corners that are given centres and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.boxes import COORDINATES, OVERLAPS, Layout, layer_of, read
+from trainwreck.code.rehearsal.questions.paths import key_of
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
+from trainwreck.code.rehearsal.questions.terms import number_of
+
+CONVERTED: Layout = (1, 0)
+PLAIN: Layout = (0, 0)
+PASSES = STRUCTURE | frozenset(
+    ["batch", "element", "astype", "array", "asarray", "float", "clamp", "clip", "cpu", "setitem"]
+)
+
+
+class Overlap(NamedTuple):
+    """An overlap of a network's boxes with given ones."""
+
+    layer: Obj
+    layout: Layout
+    given: Layout
+    """The layout of the given ones."""
+    target: Node
+    node: Node
+
+
+def overlap_of_centres(run: Rehearsing) -> Iterator[Answer]:
+    """Boxes that are made corners for one overlap and not for another; or that the data give by centre and size."""
+    found = [o for node in run.nodes if (o := _overlap(node)) is not None]
+    alike = {id(o.layer) for o in found if o.layout == o.given}
+    for one in found:
+        if one.layout != one.given:
+            place = _called(one.node) if id(one.layer) in alike else None
+            if place is not None:
+                text = "one of the two is converted to another layout before they are compared here, the other is not"
+                yield Answer(place, text, tuple(p for p in (one.node.place,) if p is not None))
+                return
+            continue
+        if one.layout != PLAIN:
+            continue
+        other = next((o for o in found if o.layer is one.layer and o.layout == o.given == CONVERTED), None)
+        if other is None and not _by_centre(one.target):
+            continue
+        place = _apart(one.node, other.node) if other is not None else _called(one.node)
+        if place is not None:
+            text = "the overlap is computed from corners, and is given centres and sizes here"
+            yield Answer(place, text, tuple(p for p in (one.node.place, other.node.place if other else None) if p))
+            return
+
+
+def _overlap(node: Node) -> Overlap | None:
+    if node.op not in OVERLAPS or len(node.inputs) < 2:
+        return None
+    sides = [read(v) for v in node.inputs[:2] if isinstance(v, Node)]
+    known = [s for s in sides if s is not None]
+    if len(known) != 2:
+        return None
+    for (layout, base), (other, target) in (known, known[::-1]):
+        layer = layer_of(base)
+        if layer is not None and layer_of(target) is None and target.shape.dims[-1:] == (COORDINATES,):
+            return Overlap(layer, layout, other, target, node)
+    return None
+
+
+def _apart(one: Node, other: Node) -> Place | None:
+    """The innermost call on the way to the one that is not on the way to the other; the formula itself if it is
+    another one."""
+    if one.place is None or other.place is None or one.place[0] is not other.place[0]:
+        return one.place
+    for mine, its in zip(reversed(one.stack), reversed(other.stack), strict=False):
+        if mine[0] is not its[0]:
+            return mine
+    return one.place
+
+
+def _called(node: Node) -> Place | None:
+    """Where the function that holds the formula is called."""
+    return node.stack[-1] if node.stack and node.place is not None and node.stack[-1][1] is not node.place[1] else (
+        node.place
+    )  # fmt: skip
+
+
+def _by_centre(value: Node) -> bool:
+    """True where the data are put together as centre and size: ``[x + w / 2, y + h / 2, w, h]``."""
+    at: Value = value
+    for _ in range(20):
+        node = next(iter(parts(at)), None)
+        if node is None:
+            return False
+        held = node.inputs[0] if node.inputs else None
+        items = list(held.items) if isinstance(held, Items) else list(held) if isinstance(held, tuple) else []
+        if node.op in JOINS | {"array", "asarray", "tensor"} and len(items) == COORDINATES:
+            return _halved(items[0], items[2]) and _halved(items[1], items[3])
+        if node.op in ("div", "mul") and len(node.inputs) > 1 and number_of(node.inputs[1]) is not None:
+            at = node.inputs[0]
+        elif node.op in PASSES | JOINS and node.inputs:
+            at = node.inputs[1] if node.op == "setitem" else node.inputs[0]
+        else:
+            return False
+    return False
+
+
+def _halved(centre: Value, size: Value) -> bool:
+    """``x + w / 2`` beside ``w``, or ``(x0 + x1) / 2`` beside ``x1 - x0``."""
+    if not isinstance(centre, Node) or not isinstance(size, Node):
+        return False
+    if centre.op == "add":
+        halves = [i for i in centre.inputs[:2] if isinstance(i, Node) and i.op in ("div", "mul")]
+        return any(
+            number_of(h.inputs[1]) == (2.0 if h.op == "div" else 0.5) and key_of(h.inputs[0]) == key_of(size)
+            for h in halves if len(h.inputs) > 1
+        )  # fmt: skip
+    middle = centre.inputs[0] if centre.op in ("div", "mul") and centre.inputs else None
+    if isinstance(middle, Node) and middle.op == "add" and size.op == "sub":
+        return {key_of(i) for i in middle.inputs[:2]} == {key_of(i) for i in size.inputs[:2]}
+    return False
+
+
+__all__ = ["overlap_of_centres"]
