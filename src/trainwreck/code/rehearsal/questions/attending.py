@@ -72,8 +72,23 @@ def blind_mask(node: Node) -> Node | None:
             while isinstance(mask, Node) and mask.op in VIEWS and mask.inputs and isinstance(mask.inputs[0], Node):
                 mask = mask.inputs[0]
             return mask if isinstance(mask, Node) and _blind_to_time(mask) else None
+        if at.op == "add":
+            fixed = [i for i in at.inputs if isinstance(i, Node) and not i.grad]
+            filled = [n for f in fixed for n in ancestors(f) if n.op == "masked_fill"]
+            mask = filled[0].inputs[1] if filled and len(filled[0].inputs) > 1 else None
+            tests = [n for n in ancestors(mask) if n.op in ("eq", "ne")] if _blind_to_time(mask) else []
+            if tests:
+                return tests[0]
         at = next((i for i in at.inputs if isinstance(i, Node) and i.grad), None)
     return None
+
+
+def handed_mask(node: Node) -> Node | None:
+    """Of an attention of torch: the mask that it is given, before it was reshaped."""
+    mask = node.options.get("attn_mask", node.options.get("mask"))
+    while isinstance(mask, Node) and mask.op in VIEWS and mask.inputs and isinstance(mask.inputs[0], Node):
+        mask = mask.inputs[0]
+    return mask if isinstance(mask, Node) and mask.place is not None else None
 
 
 def _mask(fill: Node) -> Value:

@@ -2,8 +2,8 @@
 
 Both run in the mind on symbols. Then they are worked out with small random arrays, and what ``backward`` says of a
 small step in a random direction is compared with what the step does to ``forward``. Left alone is what is meant to
-differ: functions that leave their input as it is (reversed or scaled gradients), that are flat (rounding, spikes), estimators
-that are straight through where the forward is flat, and backwards that are not linear in the gradient they are given.
+differ: functions that leave their input as it is (reversed or scaled gradients), that are flat (rounding, spikes),
+estimators that are straight through where the forward is flat, backwards that are not linear in what they are given.
 """
 
 from __future__ import annotations

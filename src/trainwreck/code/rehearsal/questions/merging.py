@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -46,8 +47,25 @@ def merged_twice(run: Rehearsing) -> Iterator[Answer]:
             later = _run_after(run, event, pair, found, weight)
             if later is not None and event.place is not None and not event.maybe:
                 text = "the update is added to the weights here, and the layer goes on adding it in its forward"
+                if _flagged(event.place, later):
+                    text = "the update is in the weights once it was merged; the forward does not ask and adds it again"
+                    yield Answer(later, text, (event.place,))
+                    return
                 yield Answer(event.place, text, (later,))
                 return
+
+
+def _flagged(merge: Place, forward: Place) -> bool:
+    """True where the merge notes in an attribute that it was done, and the forward does not read it."""
+    noted = {
+        t.attr
+        for n in ast.walk(merge[1].node)
+        if isinstance(n, ast.Assign) and isinstance(n.value, ast.Constant) and isinstance(n.value.value, bool)
+        for t in n.targets
+        if isinstance(t, ast.Attribute)
+    }
+    read = {n.attr for n in ast.walk(forward[1].node) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
+    return bool(noted) and not noted & read
 
 
 def _loads(run: Rehearsing) -> dict[int, list[Event]]:

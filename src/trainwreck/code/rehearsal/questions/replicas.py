@@ -48,8 +48,10 @@ def unlike(run: Rehearsing) -> Iterator[Answer]:
         if seed is False:
             continue
         proof = [exchanged[id(held[0])].place, seed.place if isinstance(seed, Event) else None]
+        beside = optimizer.place[1] if optimizer.place is not None else None
+        ways = [at for at in (*network.stack, network.place) if at[1] is beside]
         text = "each rank draws its own weights here, and only gradients are exchanged: the replicas never agree"
-        yield Answer(network.place, text, tuple(p for p in proof if p is not None))
+        yield Answer(ways[0] if ways else network.place, text, tuple(p for p in proof if p is not None))
         return
 
 

@@ -268,12 +268,38 @@ def _names(run: Rehearsing, key: str) -> Iterator[str]:
     for walked in run.project.walked.values():
         for scope in walked.scopes:
             for node in scope.nodes:
-                for at, item in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
+                for at, item in _entries(node):
                     known = isinstance(at, ast.Constant) and at.value == key
                     if isinstance(item, ast.BinOp) and isinstance(item.right, ast.Constant):
                         item = item.left  # ``"epoch": self.epoch + 1``
                     if known and isinstance(item, ast.Name | ast.Attribute):
                         yield written(item)
+
+
+def _entries(node: ast.AST) -> Iterator[tuple[ast.expr | None, ast.expr]]:
+    """The keys of a dict with what is written under them, and of ``table[key] = value``."""
+    if isinstance(node, ast.Dict):
+        yield from zip(node.keys, node.values, strict=True)
+    elif isinstance(node, ast.Assign):
+        yield from ((t.slice, node.value) for t in node.targets if isinstance(t, ast.Subscript))
+
+
+def _asked_otherwise(resume: Resume) -> Place | None:
+    """Where a key is asked for, with a default, that is not in the file."""
+    place = resume.loaded.place
+    if place is None:
+        return None
+    found = [
+        (node, place[1])
+        for node in place[1].nodes
+        if isinstance(node, ast.Call)
+        and last_name(node.func) in ("get", "pop")
+        and len(node.args) == 2
+        and isinstance(node.args[0], ast.Constant)
+        and isinstance(node.args[0].value, str)
+        and node.args[0].value not in resume.entries
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def counter_forgotten(run: Rehearsing) -> Iterator[Answer]:
@@ -284,7 +310,7 @@ def counter_forgotten(run: Rehearsing) -> Iterator[Answer]:
             given = resume.values.get(key)
             if key in read or (id(given) in resume.used and not isinstance(given, int | float)):
                 continue
-            place = resume.place_of(key)
+            place = _asked_otherwise(resume) or resume.place_of(key)
             if place is not None and any(_bounds_loop(run, n) or _decides(run, n) for n in _names(run, key)):
                 yield Answer(place, f"'{key}' is in the file and is not read back: counting starts at zero")
                 return

@@ -10,7 +10,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.attending import attention, blind_mask, convolved
+from trainwreck.code.rehearsal.questions.attending import attention, blind_mask, convolved, handed_mask
 from trainwreck.code.rehearsal.questions.roles import given, losses
 
 MOVES = frozenset(
@@ -319,7 +319,7 @@ def sees_the_future(run: Rehearsing) -> Iterator[Answer]:
                 return
             if attention(node) is False and node.place is not None and _among(node, shift.fed):
                 text = "attention over tokens to come: the network is trained on the next token without a mask"
-                mask = blind_mask(node)
+                mask = blind_mask(node) or handed_mask(node)
                 place = mask.place if mask is not None and mask.place is not None else node.place
                 yield Answer(place, text, _proof(shift))
 

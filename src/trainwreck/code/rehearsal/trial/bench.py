@@ -23,6 +23,8 @@ SAME = frozenset(
     set_default_dtype ascontiguousarray nan_to_num""".split()
 )
 """What leaves each number as it is (as far as a sign or an order is asked)."""
+NUMBERS = frozenset("float double half bfloat16 long int type_as astype".split())
+"""Those among them after which truths are numbers."""
 KEPT_OPTIONS = frozenset(["inplace", "?", "out"])
 """Options of a node that are not among its inputs."""
 
@@ -113,7 +115,11 @@ class Bench:
         if node.op == "either":
             return self._same([c for c in candidates(node) if c is not None])
         if node.op in SAME and node.inputs and isinstance(node.inputs[0], Node):
-            return self.work(node.inputs[0])
+            found = self.work(node.inputs[0])
+            if any(is_bool(v) for v in (*node.inputs[1:], *node.options.values())):
+                return found.astype(bool)
+            counted = node.op in NUMBERS or any(_is_number_type(v) for v in (*node.inputs[1:], *node.options.values()))
+            return found.astype(float) if counted and found.dtype == bool else found
         made = TABLE.get(node.op)
         if made is not None and not (node.owner is not None and node.op in ("step", "sample")):
             try:
@@ -198,3 +204,10 @@ def argument(node: Node, name: str, position: int, default: Value = None) -> Val
 def is_bool(value: Value) -> bool:
     """True for ``torch.bool`` and the like."""
     return (isinstance(value, External) and value.name.startswith("bool")) or value is bool
+
+
+def _is_number_type(value: Value) -> bool:
+    """True for ``torch.float32`` and the like, and for the dtype of another tensor."""
+    if isinstance(value, Node):
+        return value.op == "attribute" and value.name == "dtype"
+    return isinstance(value, External) and value.name.startswith(("float", "bfloat", "half", "double", "int", "long"))

@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
+from trainwreck.code.facts import source
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.tokens import sees_the_future
+from trainwreck.code.rehearsal.questions.visibility import future_in_sight
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses, modules
@@ -80,7 +82,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
     yield from found
     if not found:
-        yield from answers(__name__, project, sees_the_future)
+        yield from further(__name__, project, answers(__name__, project, sees_the_future), future_in_sight)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
@@ -89,13 +91,15 @@ def _written(project: Project) -> Iterator[Evidence]:
 
 
 MASKS = pattern(r"tril|triu|causal|subsequent|attn_mask|src_mask|\bmask\b|masked_fill|\binf\b|-1e\d", re.IGNORECASE)
+HELPERS = pattern(r"tril|triu|causal|subsequent")
+"""Words of masks that a function outside of the modules makes."""
 NO_DECODER = pattern(r"bert|encoder_only|\bmlm\b|autoenc|diffus|seq2seq|vit\b|patch", re.IGNORECASE)
 
 
 def _none_at_all(project: Project) -> Iterator[Evidence]:
     """A network of self-attention that is trained on the next token, in a program without any mask."""
     code = "\n".join(written(c.node) for c in project.classes if project.is_a(c, "Module"))
-    if MASKS.search(code) or NO_DECODER.search(code) or "Embedding(" not in code:
+    if MASKS.search(code) or HELPERS.search(source(project)) or NO_DECODER.search(code) or "Embedding(" not in code:
         return
     if re.search(r"\b(LSTM|GRU|RNN)\b", code) or not _next_token(project):
         return

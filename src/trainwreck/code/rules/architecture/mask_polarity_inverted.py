@@ -15,8 +15,10 @@ from trainwreck.code.calls import written
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.masks import turned_round
+from trainwreck.code.rehearsal.questions.padding_masks import padding_kept
+from trainwreck.code.rehearsal.questions.visibility import reversed_order
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -47,10 +49,13 @@ PAD = pattern(r"(^|[._\[\"'])(pad|padding)(_?(id|idx|index|token|value|symbol))*
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(_written(project))
+    found = list(answers(__name__, project, padding_kept))
     yield from found
     if not found:
-        yield from answers(__name__, project, turned_round)
+        found = list(_written(project))
+        yield from found
+    if not found:
+        yield from further(__name__, project, answers(__name__, project, turned_round), reversed_order)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

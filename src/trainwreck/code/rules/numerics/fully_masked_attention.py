@@ -18,8 +18,9 @@ from trainwreck.code.facts import source, text_of, trains
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.masks import empty_rows
+from trainwreck.code.rehearsal.questions.visibility import rows_without_keys
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -120,7 +121,7 @@ REPAIRED = pattern(r"nan_to_num|isnan|isfinite|any\(-1|\.all\(-1|all\(dim")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(answers(__name__, project, empty_rows))
+    found = list(further(__name__, project, answers(__name__, project, empty_rows), rows_without_keys))
     yield from found
     if not found:
         yield from _written(project)

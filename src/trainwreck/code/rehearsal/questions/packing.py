@@ -1,0 +1,101 @@
+"""Documents packed into one row: what was worked out to keep them apart, and is not used."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.pattern import pattern
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import trained, users
+from trainwreck.code.rehearsal.questions.visibility import attentions, documents, of_pairs, seen
+from trainwreck.code.rehearsal.trial.bench import Unknown
+from trainwreck.code.scopes import Scope
+
+POSITION = pattern(r"^(pos|position)(_?(id|ids|s|index|idx|itions?))?$")
+
+
+def unheeded(run: Rehearsing) -> Iterator[Answer]:
+    """Which tokens are of one document is worked out beside an attention, and nothing uses it."""
+    table = users(run)
+    learned = {id(n.place[0]) for n in trained(run) if n.place is not None}
+    for node in run.nodes:
+        if node.op not in ("eq", "ne") or node.place is None or not of_pairs(node) or not _outer(node):
+            continue
+        if _used(node, table) or not attentions(run):
+            continue
+        after = [m.node.place for m in attentions(run) if m.node.serial > node.serial and m.node.place is not None]
+        inside = [place for place in after if id(place[0]) in learned]
+        if inside:
+            text = "which tokens are of one document is worked out here, and no mask uses it: documents see one another"
+            yield Answer(node.place, text, (inside[0],))
+            return
+
+
+def _outer(node: Node) -> bool:
+    """True for a comparison of each with each: ``ids[:, :, None] == ids[:, None, :]``."""
+    sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
+    return len(sides) == 2 and all(s.op in ("getitem", "unsqueeze", "view", "reshape") for s in sides)
+
+
+def _used(node: Node, table: dict[int, list[Node]]) -> bool:
+    queue, seen_ = [node], {id(node)}
+    while queue:
+        for user in table.get(id(queue.pop()), ()):
+            if user.grad:
+                return True
+            if id(user) not in seen_ and len(seen_) < 200:
+                seen_.add(id(user))
+                queue.append(user)
+    return len(seen_) > 1  # it went into something else
+
+
+def positions_unheeded(run: Rehearsing) -> Iterator[Answer]:
+    """Positions are handed to a network that keeps documents apart, and it counts along the whole row instead."""
+    import numpy as np
+
+    for masked in attentions(run):
+        try:
+            allowed = seen(masked, documents)
+        except Unknown:
+            continue
+        size = allowed.shape[-1]
+        if allowed.shape[-2] != size or size < 4:
+            continue
+        group = np.arange(size) // -(-size // 2)
+        if allowed[..., group[:, None] != group[None, :]].any():
+            continue
+        for node in ancestors(masked.node):
+            given = node.inputs[0] if node.op == "embedding" and node.inputs else None
+            if not isinstance(given, Node) or node.place is None or not _counts(given):
+                continue
+            if _unread(node.place[1]) or _left_over(run, node.place[1]):
+                text = "positions run on over all documents of a row: those that are handed in here are not read"
+                yield Answer(node.place, text, (masked.node.place,) if masked.node.place is not None else ())
+                return
+
+
+def _counts(node: Node) -> bool:
+    return all(
+        n.op in ("arange", "size", "attribute", "getitem", "unsqueeze", "expand", "len", "batch")
+        for n in (*[node], *[i for i in node.inputs if isinstance(i, Node)])
+    ) and any(n.op == "arange" for n in ancestors(node))
+
+
+def _left_over(run: Rehearsing, scope: Scope) -> bool:
+    """True where the place at which each document starts is worked out beside, and nothing uses it."""
+    table = users(run)
+    for node in run.nodes:
+        last = node.op in ("cummax", "cumsum", "part", "where") and node.place is not None and node.place[1] is scope
+        if last and not table.get(id(node)) and any(n.op in ("eq", "ne") for n in ancestors(node)):
+            return True
+    return False
+
+
+def _unread(scope: Scope) -> bool:
+    """True where a function takes positions and does not look at them."""
+    read = {n.id for n in ast.walk(scope.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return any(POSITION.search(name) and name not in read for name in scope.params)
