@@ -69,7 +69,7 @@ MERGES = {
     "data": script(ON, INTO + "            m.lin.weight.data = m.lin.weight.data + m.delta().detach()  # here\n", USE),
     "copy": script(ON, TOLD.replace("(net):\n", "(net):\n    net = copy.deepcopy(net)\n") + "    return net",
                    "train(net, opt)\ntest(merge(net))\n"),
-    "flag is not asked": script(ON, TOLD + "            m.merged = True\n", USE),
+    "flag is not asked": script(ON + "  # here", PLUS + "            m.merged = True\n", USE),
     "flag is not set": script(ASKS, TOLD, USE),
     "second merge": script(ASKS, PLUS + "            m.merged = True\n", USE + "merge(net)  # here\n"),
     "state": script(ON, """

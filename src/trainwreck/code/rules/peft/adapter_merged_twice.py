@@ -50,8 +50,9 @@ BAD = (
                     "self.base.weight.add_(self.b @ self.a, alpha=2)  # expect")
     .replace("        self.merged = True\n", ""),
     _SCRIPT.replace("self.base.weight += 2.0 * (self.b @ self.a)",
-                    "self.base.weight.copy_(self.base.weight + 2.0 * (self.b @ self.a))  # expect")
-    .replace("out if self.merged else out +", "out +"),
+                    "self.base.weight.copy_(self.base.weight + 2.0 * (self.b @ self.a))")
+    .replace("out if self.merged else out + 2.0 * F.linear(F.linear(x, self.a), self.b)",
+             "out + 2.0 * F.linear(F.linear(x, self.a), self.b)  # expect"),
     _SCRIPT + "for layer in net:\n    if isinstance(layer, Slim):\n        layer.fold()  # expect\n",
 )  # fmt: skip
 GOOD = (
