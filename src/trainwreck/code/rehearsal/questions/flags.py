@@ -100,25 +100,35 @@ def _steps(value: Value) -> bool:
     return isinstance(value, Node) and value.op in ("step", "call") and bool(value.inputs)
 
 
-def ends(run: Rehearsing) -> dict[int, bool]:
-    """The truths (by ``id``) that decide about the end of an episode: True for those that are set at the end, False
+Key = tuple[object, ...]
+
+
+def key_of(source: Node) -> Key:
+    """Equal for the same truth in all turns of a loop."""
+    if source.place is None:
+        return (id(source),)
+    return id(source.place[0]), source.op, source.inputs[1] if source.op == "part" and len(source.inputs) > 1 else None
+
+
+def ends(run: Rehearsing) -> dict[Key, bool]:
+    """The truths (by their keys) that decide about the end of an episode: True for those that are set at the end, False
     for those that are set as long as it goes on. Told by what the program does where they are set."""
     if "ends" not in run.memo:
-        found: dict[int, bool] = {}
+        found: dict[Key, bool] = {}
         for value, node in run.memo.get("tested", ()):
             for flag in _deciding(value):
                 side = _ending(node)
                 if side is not None:
-                    found[id(flag.source)] = side != flag.turned
+                    found[key_of(flag.source)] = side != flag.turned
         for node in run.nodes:
             if node.op == "setitem" and len(node.inputs) > 2 and _starts_anew(node):
                 for flag in _deciding(node.inputs[2]):
-                    found.setdefault(id(flag.source), not flag.turned)
+                    found.setdefault(key_of(flag.source), not flag.turned)
             if node.op == "where" and len(node.inputs) > 2 and _resets(node.inputs[1]) and not _resets(node.inputs[2]):
                 for flag in _deciding(node.inputs[0]):
-                    found.setdefault(id(flag.source), not flag.turned)
+                    found.setdefault(key_of(flag.source), not flag.turned)
         run.memo["ends"] = found
-    known: dict[int, bool] = run.memo["ends"]
+    known: dict[Key, bool] = run.memo["ends"]
     return known
 
 
@@ -129,9 +139,9 @@ def over(run: Rehearsing, flag: Flag) -> bool | None:
     return None if known is None else known != flag.turned
 
 
-def _said(known: dict[int, bool], source: Node, depth: int) -> bool | None:
-    if id(source) in known:
-        return known[id(source)]
+def _said(known: dict[Key, bool], source: Node, depth: int) -> bool | None:
+    if key_of(source) in known:
+        return known[key_of(source)]
     if source.op not in ("or", "logical_or", "bitwise_or") or depth > 4:
         return None
     sides = [(f, _said(known, f.source, depth + 1)) for i in source.inputs[:2] for f in flags(i)]
@@ -217,4 +227,4 @@ def _counted(value: Value) -> bool:
     return False
 
 
-__all__ = ["Flag", "ends", "flags", "over", "timed"]
+__all__ = ["Flag", "ends", "flags", "key_of", "over", "timed"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.flags import Flag, ends, flags, over, timed
+from trainwreck.code.rehearsal.questions.flags import Flag, ends, flags, key_of, over, timed
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
 
@@ -160,15 +163,25 @@ def _turned_at(found: Bootstrap, factor: Node, held: list[Flag]) -> Place | None
     if via is not None and via.place is not None:
         return via.place
     here = found.product.place
-    if here is not None and factor.place is not None and factor.place[1] is not here[1] and factor.op in STRUCTURE:
+    handed = here is not None and factor.place is not None and factor.place[1] is not here[1]
+    if handed and factor.op in STRUCTURE and here is not None and _speaks_of_life(here):
         return factor.place  # it was handed over as what it is not
     return here
+
+
+ALIVE = pattern(r"alive|not_?done|non_?(term|final|done)|mask|contin|live|going|valid|undone|^nd$", re.IGNORECASE)
+
+
+def _speaks_of_life(place: Place) -> bool:
+    """True where a product names its factor as something that is set while the episode goes on."""
+    names = (n.id if isinstance(n, ast.Name) else getattr(n, "attr", "") for n in ast.walk(place[0]))
+    return any(ALIVE.search(name) for name in names)
 
 
 def end_missing(run: Rehearsing) -> Iterator[Answer]:
     """The end of an episode is kept for the update, and nothing of it is left in the target."""
     known = ends(run)
-    final = {id(n) for n in run.nodes if id(n) in known and not timed(n)}
+    final = {id(n) for n in run.nodes if key_of(n) in known and not timed(n)}
     if not final or not _kept(run, final):
         return
     told: set[int] = set()

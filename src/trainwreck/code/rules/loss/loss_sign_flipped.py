@@ -23,6 +23,7 @@ from trainwreck.code.rehearsal.questions.flows import stretched
 from trainwreck.code.rehearsal.questions.forms import clip_turned
 from trainwreck.code.rehearsal.questions.quantiles import sides_exchanged
 from trainwreck.code.rehearsal.questions.signs import divergence, flipped
+from trainwreck.code.rehearsal.questions.soft import squashed_wrongly, temperature_turned
 from trainwreck.code.rehearsal.questions.spread import narrowed
 from trainwreck.code.rehearsal.questions.uncertainty import unbounded
 from trainwreck.code.rehearsal.questions.variational import one_sign_wrong
@@ -190,6 +191,8 @@ def find(project: Project) -> Iterator[Evidence]:
     if not found:
         yield from answers(__name__, project, flipped)
         yield from answers(__name__, project, clip_turned)
+        yield from answers(__name__, project, squashed_wrongly)
+        yield from answers(__name__, project, temperature_turned)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

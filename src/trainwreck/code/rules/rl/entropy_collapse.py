@@ -15,6 +15,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.policy import entropy_minimised
+from trainwreck.code.rehearsal.questions.soft import entropy_punished
 from trainwreck.code.rule import guess
 from trainwreck.code.rules.optimization.lr_too_high import rate_place
 from trainwreck.code.surface import Surface
@@ -66,7 +67,7 @@ BONUS = pattern(r"(^|_)ent(ropy)?(_|$)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), entropy_minimised)
+    yield from further(__name__, project, (), entropy_minimised, entropy_punished)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

@@ -17,6 +17,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.actors import minimised
 from trainwreck.code.rehearsal.questions.policy import minimised as _minimised
+from trainwreck.code.rehearsal.questions.soft import value_minimised
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -47,7 +48,7 @@ REWARD = pattern(r"^(\w+_)?(adv\w*|advantage\w*|return\w*|rewards?\w*|reward_to_
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), _minimised, minimised)
+    yield from further(__name__, project, _written(project), _minimised, minimised, value_minimised)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
