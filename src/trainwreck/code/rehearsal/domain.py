@@ -222,6 +222,8 @@ class Items:
     """How many elements there are where not all are in ``items`` (a long ``range``); None where it isn't known."""
     source: Value = None
     """What it goes through (``enumerate(loader)``)."""
+    columns: tuple[Value, ...] = ()
+    """What is gone through beside each other and ends it (``zip``): the shortest of them."""
 
 
 @dataclass(eq=False, slots=True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from trainwreck.code.rehearsal.calling import Asked
-from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Value
+from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Obj, Value
 from trainwreck.code.rehearsal.library import function
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.storing import EXACT_TURNS
+
+CYCLED = "cycled"
+"""Key of the ``id`` of what ``itertools.cycle`` goes through: it ends no ``zip``."""
 
 
 @function("builtins.range")
@@ -67,3 +70,15 @@ def _quantified(run: Rehearsing, asked: Asked) -> Value:
     if more or None in truths:
         return run.node(asked.name, asked.given, asked.place, dict(asked.options), full=asked.full)
     return not decides
+
+
+@function("itertools.cycle")
+def _cycle(run: Rehearsing, asked: Asked) -> Value:
+    given = asked.args[0] if asked.args else Items([])
+    if isinstance(given, Node) and given.op != "either":
+        return run.node(asked.name, (given,), asked.place)
+    endless = given
+    if not isinstance(given, Obj):
+        endless = Items(list(run.elements(given, asked.place, asked.frame)[0]), True, place=asked.place)
+    run.memo.setdefault(CYCLED, set()).add(id(endless))
+    return endless

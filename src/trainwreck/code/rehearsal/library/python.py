@@ -20,7 +20,7 @@ from trainwreck.code.rehearsal.domain import (
     is_module,
 )
 from trainwreck.code.rehearsal.library import function
-from trainwreck.code.rehearsal.library.counting import counted
+from trainwreck.code.rehearsal.library.counting import CYCLED, counted
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.storing import EXACT_ITEMS, GROUND
 
@@ -39,11 +39,13 @@ def _zip(run: Rehearsing, asked: Asked) -> Value:
         row = tuple(found[min(number, len(found) - 1)] if found else UNKNOWN for found, _ in columns)
         # zip(*samples): as many in each row as there are samples
         rows.append(Items(list(row), True) if asked.more and len(asked.args) > 0 else row)
-    return Items(rows, not exact, "iterator", source=asked.args[0])
+    endless = run.memo.get(CYCLED, set())
+    ending = [a for a in asked.args if id(a) not in endless] or asked.args
+    return Items(rows, not exact, "iterator", source=ending[0], columns=tuple(ending))
 
 
 @function("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset", "builtins.sorted",
-          "builtins.reversed", "collections.deque", "itertools.cycle", "itertools.islice",
+          "builtins.reversed", "collections.deque", "itertools.islice",
           "itertools.chain.from_iterable", "builtins.iter")  # fmt: skip
 def _listed(run: Rehearsing, asked: Asked) -> Value:
     if not asked.args:
@@ -51,7 +53,7 @@ def _listed(run: Rehearsing, asked: Asked) -> Value:
     given = asked.args[0]
     if isinstance(given, Node) and given.op != "either":
         return given if asked.name in ("iter",) else run.node(asked.name, (given,), asked.place)
-    if asked.name in ("iter", "islice", "cycle") and isinstance(given, Obj):
+    if asked.name in ("iter", "islice") and isinstance(given, Obj):
         return given
     found, more = run.elements(given, asked.place, asked.frame)
     if asked.name == "sorted":

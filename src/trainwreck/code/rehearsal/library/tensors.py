@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from trainwreck.code.rehearsal.calling import Asked
-from trainwreck.code.rehearsal.domain import Node, Value
-from trainwreck.code.rehearsal.library import NOTHING, method
+from trainwreck.code.rehearsal.domain import UNKNOWN, Items, Node, Value
+from trainwreck.code.rehearsal.library import NOTHING, function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 
 
@@ -31,3 +31,15 @@ def _numel(run: Rehearsing, asked: Asked) -> Value:
     base: Node = asked.receiver
     total = base.shape.total
     return NOTHING if total is None else total
+
+
+@function(*(f"torch._foreach_{n}_" for n in "add sub mul div lerp copy zero neg addcmul addcdiv pow sqrt".split()))
+def _each(run: Rehearsing, asked: Asked) -> Value:
+    """``torch._foreach_mul_(list, other)``: the method on each element, with the others' element of that number."""
+    columns = [run.elements(a, asked.place, asked.frame)[0] if isinstance(a, Items | tuple) else a for a in asked.args]
+    first = columns[0] if columns else None
+    name = asked.name.removeprefix("_foreach_")
+    for number, tensor in enumerate(first if isinstance(first, list) else []):
+        args = [(c[min(number, len(c) - 1)] if c else UNKNOWN) if isinstance(c, list) else c for c in columns[1:]]
+        run.library_method(Asked(name, name, tensor, args, asked.options, asked.place, asked.frame))
+    return None

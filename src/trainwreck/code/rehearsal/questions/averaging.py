@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, near
@@ -116,9 +118,15 @@ def _weights(value: Value, own: Node) -> bool:
     return False
 
 
+def _is(value: Value, own: Node) -> bool:
+    return isinstance(value, Node) and any(n is own for n in near(value, 6))
+
+
 def _shares(value: Node, own: Node) -> tuple[float, float] | None:
     """Of ``a * old + b * new``."""
     if value.op == "lerp" and len(value.inputs) > 2 and (share := number_of(value.inputs[2])) is not None:
+        if _weights(value.inputs[0], own) and _is(value.inputs[1], own):
+            return share, 1 - share  # ``new.lerp(old, decay)``
         return 1 - share, share
     if value.op != "add" or len(value.inputs) < 2:
         return None
@@ -129,7 +137,7 @@ def _shares(value: Node, own: Node) -> tuple[float, float] | None:
             return None
         if _weights(inner, own):
             new += factor
-        elif isinstance(inner, Node) and any(n is own for n in near(inner, 6)):
+        elif _is(inner, own):
             kept += factor
         else:
             return None
@@ -153,7 +161,16 @@ def _source(run: Rehearsing, place: Place) -> Place:
         share = share.right
     if not isinstance(share, ast.Name | ast.Attribute | ast.Subscript):
         return place
-    return origin(run.project, share, scope)
+    written = origin(run.project, share, scope)
+    name = getattr(share, "attr", getattr(share, "id", ""))
+    number = getattr(written[0], "value", None)
+    if isinstance(number, float) and (SMALL if number < 0.5 else LARGE).search(name):
+        return place  # the number is what its name says, and stands on the wrong side
+    return written
+
+
+SMALL = pattern(r"tau|rate|eta\b|alpha|step|speed|mix|blend", re.IGNORECASE)
+LARGE = pattern(r"decay|momentum|polyak|rho|keep|retain|ema", re.IGNORECASE)
 
 
 def never_moved(run: Rehearsing) -> Iterator[Answer]:

@@ -221,6 +221,8 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
             blocks = next((n for n in path.nodes if _in_blocks(n)), None)
             if blocks is None or blocks.place is None or any(_any_order(s.index) for s in path.steps):
                 continue
+            if event.turns and event.turns[-1] in blocks.turns:
+                continue  # made in the step itself: a state, or the numbers of one batch
             loader, whole = _taken(run, path.nodes)
             if loader is not None and (not _in_order(run, loader) or blocks.serial > loader.serial):
                 continue  # what is made later, while the loader is gone through, is one sample

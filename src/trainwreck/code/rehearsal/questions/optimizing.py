@@ -247,10 +247,19 @@ def cleared_too_soon(run: Rehearsing) -> Iterator[Answer]:
             continue
         params = ids(reached(backward))
         for step in steps(run):
-            if step.serial > zero.serial and step.turns[:depth] == backward.turns and params & ids(held(step)):
+            used = params & ids(held(step))
+            if step.serial > zero.serial and step.turns[:depth] == backward.turns and used:
+                if used - _cleared_between(run, backward, step):
+                    break  # some of them alone, that are to rest: the others are used
                 text = "the gradients of the backward above are cleared before the step below uses them"
                 yield Answer(zero.place, text, tuple(e.place for e in (backward, step) if e.place is not None))
                 break
+
+
+def _cleared_between(run: Rehearsing, backward: Event, step: Event) -> set[int]:
+    """``id`` of the parameters whose gradients are cleared after the backward and before the step."""
+    between = [e for e in run.tape if e.name == "zero_grad" and backward.serial < e.serial < step.serial]
+    return {id(p) for e in between for p in e.state.get("held", ())}
 
 
 def cleared_each_micro_batch(run: Rehearsing) -> Iterator[Answer]:

@@ -19,6 +19,8 @@ ODD = frozenset(
 )
 """What is zero at zero, and lets a gradient through."""
 AFFINE = frozenset("linear conv1d conv2d conv3d".split())
+SHIFTED = frozenset("addmm baddbmm addbmm addmv addr".split())
+"""A first input to which the product of the two others is added."""
 LOADS = frozenset(["load_state_dict", "load", "load_file", "from_pretrained", "load_model"])
 
 
@@ -77,6 +79,8 @@ def _onwards(node: Node, zero: set[int], known: dict[int, bool]) -> list[Value]:
     inputs = list(node.inputs)
     if node.op in FLAT or (node.op == "pow" and inputs[1:] and isinstance(inputs[1], int | float) and inputs[1] > 1):
         return [] if inputs and _is_zero(inputs[0], zero, known) else inputs
+    if node.op in SHIFTED and len(inputs) > 2:
+        return [inputs[0], *(i for i, o in (inputs[1:3], inputs[2:0:-1]) if not _is_zero(o, zero, known))]
     if node.op in PRODUCTS or node.op == "mul":
         factors = [i for i in inputs if isinstance(i, Node)]
         return [f for f in factors if not any(_is_zero(o, zero, known) for o in factors if o is not f)] + (
@@ -107,6 +111,9 @@ def _computed_zero(node: Node, zero: set[int], known: dict[int, bool], depth: in
     inputs = node.inputs
     if node.op == "param":
         return id(node) in zero
+    if node.op in SHIFTED and len(inputs) > 2:
+        product = any(_is_zero(i, zero, known, depth) for i in inputs[1:3])
+        return product and _is_zero(inputs[0], zero, known, depth)
     if node.op in PRODUCTS or node.op == "mul":
         return any(_is_zero(i, zero, known, depth) for i in inputs if isinstance(i, Node | int | float))
     if node.op in AFFINE and len(inputs) > 1:

@@ -21,8 +21,9 @@ from trainwreck.code.order import loops
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.averaging import never_moved
+from trainwreck.code.rehearsal.questions.averaging import SMALL, never_moved
 from trainwreck.code.rehearsal.questions.averaging import swapped as _swapped
+from trainwreck.code.rehearsal.questions.followers import itself, stays
 from trainwreck.code.rehearsal.questions.freezing import backwards_average, left_behind
 from trainwreck.code.rehearsal.questions.horizons import weights_stay
 from trainwreck.code.rehearsal.questions.statistics import swapped_statistics
@@ -107,7 +108,7 @@ SWAPPED = 0.2
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = [_swapped, never_moved, left_behind, backwards_average, swapped_statistics]
+    asked = [_swapped, stays, itself, never_moved, left_behind, backwards_average, swapped_statistics]
     if not any(CORRECTED.search(w.top.module.text) for w in project.walked.values()):
         asked.append(weights_stay)
     yield from further(__name__, project, _written(project), *asked)
@@ -120,6 +121,8 @@ def _written(project: Project) -> Iterator[Evidence]:
         if low != high or not 0 < low < 1:
             continue
         times = _times(project, node, scope)
+        if not times:
+            continue  # nothing calls it: that is another fault
         place = origin(project, _innermost(keep), where)
         if CORRECTED.search(where.module.text):
             continue
@@ -128,8 +131,9 @@ def _written(project: Project) -> Iterator[Evidence]:
             yield sighting(__name__, place, text, proof=[(scope.module.path, node.lineno, "the update")])
         elif low < SWAPPED:
             text = f"the average keeps {low:g} of its old value at each update: the two factors are swapped"
-            if _complements(keep) % 2:
-                place = (node, scope)  # the number is a decay, and stands in the place of its complement
+            inner = _innermost(keep)
+            if _complements(keep) % 2 or SMALL.search(getattr(inner, "attr", getattr(inner, "id", ""))):
+                place = (node, scope)  # the number is what its name says, and stands in the place of its complement
             yield sighting(__name__, place, text, proof=[(scope.module.path, node.lineno, "the update")])
 
 
@@ -180,9 +184,7 @@ def _updates(project: Project) -> Iterator[tuple[ast.expr, Scope, ast.expr, Scop
         if not _over_parameters(project, call.node, call.scope):
             continue
         if call.name in ("lerp_", "lerp") and len(args) > 1:
-            share = args[1] if call.receiver is not None and written(call.receiver) != "torch" else args[-1]
-            kept = ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Sub(), share), share)
-            yield call.node, call.scope, ast.fix_missing_locations(kept), call.scope
+            yield from _between(project, call)
         elif call.name == "add_" and isinstance(inner, ast.Call) and last_name(inner.func) == "mul_" and inner.args:
             yield call.node, call.scope, inner.args[0], call.scope
         elif call.name == "copy_" and args and call.receiver is not None:
@@ -193,6 +195,31 @@ def _updates(project: Project) -> Iterator[tuple[ast.expr, Scope, ast.expr, Scop
             data = isinstance(target, ast.Attribute) and target.attr == "data"
             if isinstance(node, ast.Assign) and data and _over_parameters(project, node, scope):
                 yield from _mixed(node.value, written(target), scope)
+
+
+def _between(project: Project, call: Call) -> Iterator[tuple[ast.expr, Scope, ast.expr, Scope]]:
+    """``a.lerp(b, share)``, ``torch.lerp(a, b, share)``: keeps 1 - share of ``a``. Where ``b`` is the one that the
+    result is written to, it is ``share`` that is kept."""
+    args = call.node.args
+    whole = call.receiver is None or written(call.receiver) == "torch"
+    if whole and len(args) < 3:
+        return
+    share, start, end = (args[2], args[0], args[1]) if whole else (args[1], call.receiver or args[0], args[0])
+    kept: ast.expr = ast.fix_missing_locations(ast.copy_location(ast.BinOp(ast.Constant(1.0), ast.Sub(), share), share))
+    into = _written_to(project, call)
+    if into is not None and into == written(end).removesuffix(".data") != written(start).removesuffix(".data"):
+        kept = share
+    yield call.node, call.scope, kept, call.scope
+
+
+def _written_to(project: Project, call: Call) -> str | None:
+    """What ``X.copy_(call)`` or ``X = call`` writes; None where that is not seen."""
+    parent = next(iter(project.ancestors(call.node, call.scope)), None)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute) and parent.func.attr == "copy_":
+        return written(parent.func.value).removesuffix(".data")
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+        return written(parent.targets[0]).removesuffix(".data")
+    return None
 
 
 def _mixed(node: ast.expr, old: str, scope: Scope) -> Iterator[tuple[ast.expr, Scope, ast.expr, Scope]]:

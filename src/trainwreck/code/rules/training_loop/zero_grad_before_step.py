@@ -99,12 +99,21 @@ def _spoiled(project: Project, training: TrainingStep, zero: Call) -> Call | Non
         return None
     step = min(after, key=lambda s: position(s.node))
     between = [b for b in training.backward if place < position(b.node) < position(step.node)]
-    same = zero.name == "parameters" or written(zero.receiver) == written(step.receiver)
+    part = _a_part(zero.receiver)
+    same = (zero.name == "parameters" and not part) or written(zero.receiver) == written(step.receiver)
     alone = len({written(s.receiver) for s in training.steps}) == 1
-    if between or not (same or alone):
+    if between or not (same or (alone and not part)):
         return None
     earlier = [s for s in training.steps if max(map(_at, before)) < position(s.node) < place]
     return None if earlier else step
+
+
+def _a_part(receiver: ast.expr | None) -> bool:
+    """``net["head"]``, ``net.head``: a part of what is stepped may be meant to rest."""
+    whole = isinstance(receiver, ast.Name) or (
+        isinstance(receiver, ast.Attribute) and isinstance(receiver.value, ast.Name) and receiver.value.id == "self"
+    )
+    return receiver is not None and not whole
 
 
 def _at(call: Call) -> tuple[int, int]:
