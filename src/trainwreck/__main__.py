@@ -1,5 +1,5 @@
 """``python -m trainwreck``."""
 
-from trainwreck.cli import main
+from trainwreck.cli import program
 
-main()
+program()

@@ -17,6 +17,8 @@ FORMATS = ("full", "concise", "json", "jsonl", "markdown", "html", "package")
 CHECK_FORMATS = (*FORMATS[:-1], "sarif", "github", "gitlab", "junit")
 FAIL_ON = ("critical", "warning", "suggestion", "never")
 INTERNAL = 3
+HAS_AN_END = frozenset({"multiprocessing.context", "trainwreck.record", "matplotlib", "torch", "coverage"})
+"""Modules that leave something to be done when the process ends: children, files, measurements."""
 
 
 class Verbs(click.Group):
@@ -352,5 +354,24 @@ def main() -> None:
         sys.exit(_internal(problem))
 
 
+def program() -> None:
+    """What the command ``trainwreck`` calls: ``main``, and where nothing else is to be ended, an end at once.
+
+    Freeing every object of a check, one by one, takes a tenth of its time (mypy ends in this way, too).
+    """
+    import threading
+
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if HAS_AN_END.isdisjoint(sys.modules) and threading.active_count() == 1:
+            with contextlib.suppress(OSError, AttributeError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        raise
+
+
 if __name__ == "__main__":
-    main()
+    program()

@@ -31,12 +31,14 @@ def plain(source: str, folder: Path) -> str:
 
 def _program() -> None:
     sys.argv = ["train.py"]
-    runpy.run_path("train.py", run_name="__main__")
+    runpy.run_path(sys.argv[0], run_name="__main__")  # no name on this line: what stands on it is read as the program's
 
 
 def record(options: dict[str, Any] | None) -> None:
+    from trainwreck.record.inside import samples
     from trainwreck.record.inside.recorder import Recorder
 
+    samples.WAIT_SECONDS = 30.0  # a machine that is busy with other tests must not cost the answer
     recorder = Recorder("rec", options)
     recorder.attach()
     try:

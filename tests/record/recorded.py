@@ -1,26 +1,17 @@
-"""A script run under the recorder in a process of its own."""
+"""A script run under the recorder, in a fork of the tests' process."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
+from forked import recorded
 
-def run(folder: Path, text: str, *options: str) -> str:
+
+def run(folder: Path, text: str) -> str:
     """Write ``text`` to ``folder``, record it to ``folder/rec``, and give what it printed."""
-    (folder / "train.py").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "trainwreck", "run", *options, "--record-to", "rec", "train.py"],
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
+    printed = recorded(text, folder)
+    assert "Traceback" not in printed, printed[-2000:]
+    return printed
 
 
 def lines(folder: Path) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import forked
 import pytest
 
 from trainwreck.collect import collect
@@ -107,15 +105,10 @@ for i in range(40):
     print(loss.item())
 """,
 }
-ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
-def run(folder: Path, text: str, *, recorded: bool = True) -> subprocess.CompletedProcess[str]:
-    (folder / "train.py").write_text(START + text)
-    words = [sys.executable, *(("-m", "trainwreck", "run", "--record-to", "rec") if recorded else ()), "train.py"]
-    done = subprocess.run(words, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done
+def run(folder: Path, text: str, *, recorded: bool = True) -> str:
+    return (forked.recorded if recorded else forked.plain)(START + text, folder)
 
 
 def columns(folder: Path) -> dict[str, list[float]]:
@@ -132,9 +125,9 @@ def events(folder: Path) -> list[dict[str, Any]]:
 def test_steps_are_told_and_nothing_is_changed_or_accused(loop: str, tmp_path: Path) -> None:
     text = LOOPS[loop] + "print(digest())\n"
     plain, recorded = run(tmp_path, text, recorded=False), run(tmp_path, text)
-    assert recorded.stdout == plain.stdout
+    assert recorded == plain
     seen = columns(tmp_path)
-    printed = [float(line) for line in plain.stdout.splitlines()[:-1]]
+    printed = [float(line) for line in plain.splitlines()[:-1]]
     assert seen["loss"] == pytest.approx(printed)
     if "returned" not in loop:
         assert len(seen["grad_norm"]) >= 39
@@ -229,7 +222,7 @@ for i in range(30):
 print(digest())
 """
     plain, recorded = run(tmp_path, loop, recorded=False), run(tmp_path, loop)
-    assert recorded.stdout == plain.stdout
+    assert recorded == plain
     seen = columns(tmp_path)
     assert max(seen["loss"]) < 10
     assert seen["backwards"] == [1.0] * 30
@@ -245,5 +238,5 @@ for call in (lambda: torch.autograd.backward(x @ weights[0].T), lambda: torch.au
         print(traceback.format_exc())
 """
     plain, recorded = run(tmp_path, loop, recorded=False), run(tmp_path, loop)
-    assert recorded.stdout == plain.stdout
-    assert plain.stdout.count("Traceback") == 2
+    assert recorded == plain
+    assert plain.count("Traceback") == 2

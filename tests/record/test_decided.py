@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from recorded import run
 
+from trainwreck.engine import diagnose
+from trainwreck.report import render
+
 pytest.importorskip("torch", reason="torch is not installed")
 
 HEAD = "import torch, copy\nfrom torch import nn\nF = nn.functional\ntorch.manual_seed(0)\n"
@@ -162,8 +165,8 @@ CASES = {
 
 
 def answer(folder: Path, text: str) -> dict[str, Any]:
-    printed = run(folder, text, "--format", "json")
-    found: dict[str, Any] = json.loads(printed)
+    run(folder, text)
+    found: dict[str, Any] = json.loads(render(diagnose([folder / "rec"], code=[folder / "train.py"]), "json"))
     return found
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from . import callers, isolate, package, replay, tensors, values, variables
+from . import callers, interrupts, isolate, package, replay, tensors, values, variables
 from .alarms import NONFINITE_GRADIENT, NONFINITE_LOSS, NONFINITE_WEIGHTS, Alarm
 from .health import nonfinite_loss
 from .optimizers import blame
@@ -143,20 +143,21 @@ class Capture(Probe):
 
     def _fork(self, job: package.Job, alarm: Alarm) -> None:
         os.makedirs(os.path.dirname(job.folder), exist_ok=True)
-        child = os.fork()
-        if child:
-            self._children[child] = (time.monotonic(), job.folder)
-            self.recorder.event(
-                "capture", "the failing step is kept and run again", None, folder=os.path.basename(job.folder)
-            )
-            return
-        try:
-            isolate.child(os.path.dirname(job.folder), CHILD_SECONDS)
-            self._work(job, alarm)
-        except BaseException as problem:
-            _note(job.folder, problem)
-            os._exit(1)
-        os._exit(0)
+        with interrupts.put_off():
+            child = os.fork()
+            if child:
+                self._children[child] = (time.monotonic(), job.folder)
+                self.recorder.event(
+                    "capture", "the failing step is kept and run again", None, folder=os.path.basename(job.folder)
+                )
+                return
+            try:
+                isolate.child(os.path.dirname(job.folder), CHILD_SECONDS)
+                self._work(job, alarm)
+            except BaseException as problem:
+                _note(job.folder, problem)
+                os._exit(1)
+            os._exit(0)
 
     def _work(self, job: package.Job, alarm: Alarm) -> None:
         """In the copy: write the capture, then the origin beside it."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from . import callers, capture, isolate, tensors
+from . import callers, capture, interrupts, isolate, tensors
 from .probe import Backward, Probe, Step
 
 SECONDS = 20
@@ -130,19 +130,20 @@ class Samples(Probe):
     def _fork(self, calls: list[tuple[Any, Any, Any]]) -> None:
         names = {id(m): n for n, m in self.recorder.names.modules()}
         fixed = {t.untyped_storage()._cdata for m, _, _ in calls for t in (*m.parameters(), *m.buffers())}
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child:
-            os.close(writer)
-            self._copy = child, reader, time.monotonic(), names
-            return
-        try:
-            os.close(reader)
-            isolate.child(self.recorder.folder, SECONDS)
-            os.write(writer, json.dumps(_judge(calls, fixed)).encode())
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
+        with interrupts.put_off():
+            reader, writer = os.pipe()
+            child = os.fork()
+            if child:
+                os.close(writer)
+                self._copy = child, reader, time.monotonic(), names
+                return
+            try:
+                os.close(reader)
+                isolate.child(self.recorder.folder, SECONDS)
+                os.write(writer, json.dumps(_judge(calls, fixed)).encode())
+            except BaseException:
+                os._exit(1)
+            os._exit(0)
 
     def flush(self) -> None:
         """Take the answer if it is there."""

@@ -14,7 +14,7 @@ import time
 from statistics import median
 from typing import Any
 
-from . import stacks, workers
+from . import interrupts, stacks, workers
 from .alarms import STALL, Alarm
 from .probe import Probe, Step
 from .ranks import group
@@ -57,6 +57,7 @@ class Stalls(Probe):
         self._beats, self._steps = -1, 0
         self._since = self._looked = time.monotonic()
         self._paces: list[float] = []
+        self._signals = interrupts.PutOff()
         self._longest = 0.0
         self._open = False
         self._state = ""
@@ -66,7 +67,7 @@ class Stalls(Probe):
     def attach(self) -> None:
         """Be out of the way of every fork: a child must not inherit a lock that our thread holds."""
         workers.prepare()
-        os.register_at_fork(before=self._pause, after_in_parent=self._resume, after_in_child=self._forget)
+        os.register_at_fork(before=self._forking, after_in_parent=self._resume, after_in_child=self._forget)
         if "RANK" in os.environ:
             self._start()  # a rank may wait for others before its first step
 
@@ -103,12 +104,18 @@ class Stalls(Probe):
             stop.release()
             self._done.acquire(True, 2.0)
 
+    def _forking(self) -> None:
+        self._signals.begin()
+        self._pause()
+
     def _resume(self) -> None:
         if self._wanted and self._pid == os.getpid():
             self._start()
+        interrupts.again(self._signals.end())
 
     def _forget(self) -> None:
         self._stop, self._wanted, self._open = None, False, False
+        interrupts.again(self._signals.end())
 
     def _run(self, stop: Any, done: Any) -> None:
         try:
