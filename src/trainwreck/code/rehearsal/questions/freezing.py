@@ -75,7 +75,7 @@ def left_behind(run: Rehearsing) -> Iterator[Answer]:
         for copy in copies:
             params = run.parameters(copy)[0]
             moved = any(e.turns and e.name != "requires_grad" for p in params for e in p.writes)
-            idle = [f for c in holder.cls.mro() for f in c.names.values() if isinstance(f, Function) and _updates(f)]
+            idle = [f for c in holder.cls.mro() for f in c.names.values() if isinstance(f, Function) and updates(f)]
             users = [e for e in run.tape if e.name == "forward" and e.subject is copy and e.turns]
             mine = [s for s in steps(run) if s.turns and s.serial > copy.serial]
             if moved or not idle or any(id(f.node) in run.executed for f in idle) or not users or not mine:
@@ -88,7 +88,7 @@ def left_behind(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
-def _updates(function: Function) -> bool:
+def updates(function: Function) -> bool:
     names = {n.attr for n in ast.walk(function.node) if isinstance(n, ast.Attribute)}
     return function.name != "__init__" and bool(names & UPDATES)
 

@@ -155,8 +155,9 @@ def _times(project: Project, node: ast.AST, scope: Scope) -> float:
     """How often the average is updated: rounds of the loops around that over the parameters, calls of the function."""
     high = 1.0
     around = [
-        n for n in loops(project, node, scope) if not (isinstance(n, ast.For) and _zips_parameters(written(n.iter)))
-    ]
+        n for n in loops(project, node, scope) if not (isinstance(n, ast.For) and (
+            _zips_parameters(written(n.iter)) or isinstance(n.iter, ast.Tuple | ast.List)))
+    ]  # fmt: skip
     for loop in around:
         high *= turns(project, loop, scope)[1] or math.inf
     if scope.kind != "function" and around:

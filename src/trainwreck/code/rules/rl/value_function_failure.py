@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.critics import advantage_as_target
+from trainwreck.code.rehearsal.questions.followers import unused
 from trainwreck.code.rehearsal.questions.targets import (
     discounted_twice,
     end_missing,
@@ -51,5 +52,5 @@ GOOD = (_ROLLOUT.replace("TARGET", "(adv + v[:-1])"),)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    questions = (advantage_as_target, end_turned, end_missing, same_state, discounted_twice, reward_discounted)
+    questions = (advantage_as_target, end_turned, end_missing, same_state, discounted_twice, reward_discounted, unused)
     yield from further(__name__, project, (), *questions)
