@@ -168,13 +168,16 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         return Bounds(-math.inf, 0.0)
     if op in ("tanh", "sin", "cos", "erf", "softsign", "cosine_similarity", "hardtanh", "lstm", "gru", "rnn"):
         return Bounds(-1.0, 1.0)
+    if op in ("cdist", "pdist", "pairwise_distance") and inputs and all(_of_length_one(i) for i in inputs[:2]):
+        return Bounds(0.0, 2.0)
     if op in ("relu", "softplus", "abs", "exp", "sqrt", "square", "norm", "var", "std", "cdist", "pairwise_distance"):
         high = bounds(first, depth + 1).high if op in ("relu", "exp", "sqrt") else math.inf
         return Bounds(0.0, _exp(high) if op == "exp" else high if op == "relu" else math.inf)
     if op == "relu6":
         return Bounds(0.0, 6.0)
     if op == "pow" and len(inputs) > 1 and isinstance(inputs[1], int | float) and inputs[1] % 2 == 0:
-        return Bounds(0.0, math.inf)
+        base = bounds(first, depth + 1)
+        return Bounds(0.0, max(base.low**2, base.high**2) if inputs[1] == 2 else math.inf)
     if op in ("clamp", "clip", "clamp_min", "clamp_max", "maximum", "minimum"):
         return _clamped(value, depth)
     if op == "sub" and len(inputs) == 2 and any(n.op in HIGHEST for n in ancestors(inputs[1], through=_selects)):
@@ -219,6 +222,11 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         base = bounds(first, depth + 1)
         return Bounds(0.0 if base.low >= 0 else -math.inf, 0.0 if base.high <= 0 else math.inf, base.free)
     return ANYTHING
+
+
+def _of_length_one(value: Value) -> bool:
+    """True for vectors that were normalised."""
+    return not isinstance(value, Node) or (bool(core(value)) and all(n.op == "normalize" for n in core(value)))
 
 
 def _floor(number: float) -> float:

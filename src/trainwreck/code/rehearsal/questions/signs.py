@@ -287,7 +287,7 @@ def _triplet(run: Rehearsing, loss: Value, backward: Place) -> Answer | None:
         parts_ = terms(node.inputs[0])
         signs: dict[str, int] = {}
         for term in parts_:
-            kind = _distance(term.node)
+            kind = distance(term.node)
             side = _side(run, term.node)
             if kind and side and not term.factors:
                 signs[side] = term.sign * kind
@@ -298,10 +298,10 @@ def _triplet(run: Rehearsing, loss: Value, backward: Place) -> Answer | None:
     return None
 
 
-def _distance(node: Node) -> int:
+def distance(node: Node) -> int:
     """+1 for a distance, -1 for a similarity, 0 for neither; also of those that a mask and an extreme pick."""
     for _ in range(8):
-        picks = node.op in ("max", "min", "amax", "amin", "part", "masked_fill", "where") or node.op in STRUCTURE
+        picks = node.op in ("max", "min", "amax", "amin", "part", "masked_fill", "where", "sum") or node.op in STRUCTURE
         inner = [i for i in node.inputs[:3] if isinstance(i, Node) and i.grad]
         if not picks or len(inner) != 1:
             break

@@ -182,6 +182,13 @@ def _distances(bench: Bench, node: Node) -> Array:
     return np.sqrt(((a - b) ** 2).sum(-1)) if node.op == "pairwise_distance" else np.sqrt(((a - b) ** 2).sum())
 
 
+@operation("pdist")
+def _all_pairs(bench: Bench, node: Node) -> Array:
+    a = bench.work(node.inputs[0])
+    one, other = bench.np.triu_indices(len(a), 1)
+    return bench.np.sqrt(((a[one] - a[other]) ** 2).sum(-1))
+
+
 @operation("cosine_similarity")
 def _cosine(bench: Bench, node: Node) -> Array:
     a, b = bench.work(node.inputs[0]), bench.work(node.inputs[1])
@@ -271,3 +278,24 @@ def _binary(bench: Bench, node: Node) -> Array:
     else:
         each = -(target * np.log(np.maximum(a, 1e-30)) + (1 - target) * np.log(np.maximum(1 - a, 1e-30)))
     return _reduction(bench, node, each)
+
+
+@operation("multinomial")
+def _multinomial(bench: Bench, node: Node) -> Array:
+    """For each row one of the places with a weight."""
+    weights = bench.work(node.inputs[0])
+    if bench.whole(argument(node, "num_samples", 1, 1)) != 1 or weights.ndim != 2:
+        raise Unknown
+    return (weights * (0.5 + bench.random.random(weights.shape))).argmax(-1)[:, None]
+
+
+@operation("cov")
+def _cov(bench: Bench, node: Node) -> Array:
+    return bench.np.cov(bench.work(node.inputs[0]))
+
+
+@operation("fill_diagonal")
+def _fill_diagonal(bench: Bench, node: Node) -> Array:
+    made = bench.np.array(bench.work(node.inputs[0]))
+    bench.np.fill_diagonal(made, bench.work(node.inputs[1]))
+    return made

@@ -68,6 +68,8 @@ class Bench:
         """Nodes whose ids are keys: they must live as long as the bench."""
         self.leaf = leaf
         self.random = np.random.default_rng(seed)
+        self.turned: Mapping[int, bool] = {}
+        """Operations (by ``id``) that are turned round: a difference, a sign, a comparison."""
         self.steps = 0
         self.depth = 0
 
@@ -123,7 +125,7 @@ class Bench:
         made = TABLE.get(node.op)
         if made is not None and not (node.owner is not None and node.op in ("step", "sample")):
             try:
-                return made(self, node)
+                return self._turn(node, made(self, node)) if id(node) in self.turned else made(self, node)
             except (Unknown, ValueError, IndexError, TypeError, KeyError):
                 found = self.leaf(node) if self.leaf is not None else None
                 if found is None:
@@ -133,6 +135,11 @@ class Bench:
         if found is None:
             raise Unknown
         return self.np.asarray(found)
+
+    def _turn(self, node: Node, found: Array) -> Array:
+        if node.op == "add":
+            return self.work(node.inputs[0]) - self.work(node.inputs[1])
+        return ~found if found.dtype == bool else -found
 
     def _same(self, found: list[Value]) -> Array:
         """The array of several branches, where they agree."""

@@ -17,10 +17,18 @@ from trainwreck.code.facts import names_in, source
 from trainwreck.code.objective import Term, objectives
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.energies import against_sampler
 from trainwreck.code.rehearsal.questions.flows import stretched
 from trainwreck.code.rehearsal.questions.forms import clip_turned
+from trainwreck.code.rehearsal.questions.pulling import (
+    choices_dulled,
+    divergence_maximised,
+    margin_turned,
+    pulled_apart,
+    sets_apart,
+    views_apart,
+)
 from trainwreck.code.rehearsal.questions.quantiles import sides_exchanged
 from trainwreck.code.rehearsal.questions.signs import divergence, flipped
 from trainwreck.code.rehearsal.questions.soft import squashed_wrongly, temperature_turned
@@ -189,7 +197,8 @@ def find(project: Project) -> Iterator[Evidence]:
     found = found or list(_written(project))
     yield from found
     if not found:
-        yield from answers(__name__, project, flipped)
+        pulls = (pulled_apart, views_apart, divergence_maximised, sets_apart, choices_dulled, margin_turned)
+        yield from further(__name__, project, (), flipped, *pulls)
         yield from answers(__name__, project, clip_turned)
         yield from answers(__name__, project, squashed_wrongly)
         yield from answers(__name__, project, temperature_turned)

@@ -18,8 +18,11 @@ from trainwreck.code.objective import objectives
 from trainwreck.code.order import under_no_grad
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import rehearsals
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.numerics import log_of_zero
+from trainwreck.code.rehearsal.questions.roles import bounds
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -103,10 +106,24 @@ def _written(project: Project) -> Iterator[Evidence]:
                 if not isinstance(node, ast.Call) or last_name(node.func) not in ("log", "log2", "log10"):
                     continue
                 made_of = _probability(project, node, term.scope)
-                if made_of is not None and id(term.node) not in told:
+                if made_of is not None and id(term.node) not in told and not _bounded(project, node):
                     told.add(id(term.node))
                     text = f"the logarithm of {made_of} is infinite once it underflows"
                     yield sighting(__name__, (node, term.scope), text, proof=[call])
+
+
+def _bounded(project: Project, log: ast.Call) -> bool:
+    """True where all exponents behind the logarithm are known to stay above what underflows in float32."""
+    for run in rehearsals(project):
+        for node in run.nodes:
+            if node.op == "log" and node.place is not None and node.place[0] is log:
+                exponents = [n for n in ancestors(node) if n.op == "exp" and n.inputs]
+                return bool(exponents) and all(bounds(n.inputs[0]).low > LOWEST for n in exponents)
+    return False
+
+
+LOWEST = -80.0
+"""exp(-80) is 1.8e-35: float32 holds it."""
 
 
 def _probability(project: Project, log: ast.Call, scope: Scope) -> str | None:
