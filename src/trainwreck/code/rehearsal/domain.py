@@ -228,10 +228,11 @@ class Items:
 
 @dataclass(eq=False, slots=True)
 class Table:
-    """A dict. ``more``: it may hold further entries."""
+    """A dict. ``more``: it may hold further entries. ``factory``: what makes an entry that is asked for first."""
 
     entries: dict[Value, Value]
     more: bool = False
+    factory: Value = None
 
 
 @dataclass(eq=False, slots=True)

@@ -189,6 +189,11 @@ class Expressions(Operators):
             if isinstance(index, GROUND) and index in base.entries:
                 return base.entries[index]
             known = [v for k, v in base.entries.items() if not isinstance(index, GROUND) or str(k).startswith("?")]
+            if base.factory is not None and not known:
+                fresh = self.call(base.factory, [], {}, place, frame)
+                if isinstance(fresh, Items | Table):  # numbers would have to be counted: they stay unknown
+                    key = index if isinstance(index, GROUND) else "?"
+                    return base.entries.setdefault(key, fresh)
             if known and len(known) <= EXACT_TURNS:
                 result = known[0]
                 for other in known[1:]:

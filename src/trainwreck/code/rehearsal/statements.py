@@ -96,6 +96,8 @@ class Statements(Storing):
                 for target in node.targets:
                     if isinstance(target, ast.Name):
                         frame.names.pop(target.id, None)
+                    elif isinstance(target, ast.Subscript):
+                        self.event("remove", self.value(target.value, frame), place=(node, frame.scope))
             case ast.Match():
                 return self._match(node, frame)
         return None

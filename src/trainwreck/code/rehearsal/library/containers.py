@@ -42,6 +42,7 @@ def _extend(run: Rehearsing, asked: Asked) -> Value:
 @method("list", "pop", "popleft", "remove")
 def _pop(run: Rehearsing, asked: Asked) -> Value:
     items: Items = asked.receiver
+    run.event(asked.name, items, asked.args, {}, asked.place)
     if items.items and not items.more and asked.name != "remove" and not run.turns:
         return items.items.pop(0 if asked.name == "popleft" or asked.args == [0] else -1)
     items.more = True

@@ -122,6 +122,8 @@ def _dict(run: Rehearsing, asked: Asked) -> Value:
     table.entries |= asked.options
     if asked.name in ("defaultdict", "Counter"):
         table.more = True
+    if asked.name == "defaultdict" and isinstance(asked.args[0] if asked.args else None, External | Function):
+        table.factory = asked.args[0]
     return table
 
 

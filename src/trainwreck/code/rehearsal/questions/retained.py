@@ -6,13 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Turn, Value
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Turn, Value
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, trained, users
 from trainwreck.code.rehearsal.reshaping import flat_number
 
 COLLECTS = frozenset(["append", "extend", "add", "appendleft", "insert", "put"])
+
+EMPTIES = frozenset(["clear", "pop", "popleft", "remove"])
+"""What takes elements out of a list again."""
 
 
 def retained(run: Rehearsing) -> Iterator[Answer]:
@@ -26,19 +29,23 @@ def retained(run: Rehearsing) -> Iterator[Answer]:
     for event in run.tape:
         if event.name not in COLLECTS or not isinstance(event.subject, Items) or event.place is None:
             continue
-        if not event.turns or not _outlives(event, event.subject):
+        if not event.turns:
             continue
         kept = [n for a in event.args for n in parts(a) if n.grad and n.op not in ("param", "batch")]
         loop = event.turns[-1]
-        if not _steps(run, loop) and _by_listener(loop):
+        if kept and not _steps(run, loop) and (lasting := _lasting(run, event)) is not None:
+            loop = lasting
+        elif not _outlives(event, event.subject):
+            continue
+        elif not _steps(run, loop) and _by_listener(loop):
             loop = next((t for t in reversed(event.turns) if _steps(run, t)), loop)
             if _made_within(event, loop):
                 continue
         lost = [n for n in kept if id(n) in losses or flat_number(n)]
         if lost and _steps(run, loop) and not _used_later(run, lost, used, loop):
-            yield Answer(
-                event.place, "the list keeps the graph of every step: nothing is cut off before it is collected"
-            )
+            text = "the list keeps the graph of every step: nothing is cut off before it is collected"
+            place = _handed(run, event) or event.place
+            yield Answer(place, text, (event.place,) if place is not event.place else ())
 
 
 def _added_up(run: Rehearsing, node: Node) -> Turn | None:
@@ -81,6 +88,42 @@ def _goes_on(run: Rehearsing, node: Node) -> bool:
 def _steps(run: Rehearsing, loop: Turn) -> bool:
     """True if the loop runs backward in each of its turns."""
     return any(e.name == "backward" and any(t.node is loop.node for t in e.turns) for e in run.tape)
+
+
+def _lasting(run: Rehearsing, event: Event) -> Turn | None:
+    """The loop of steps around the event where a later turn of it still has the list that this one adds to."""
+    loop = next((t for t in reversed(event.turns) if _steps(run, t)), None)
+    if loop is None or event.place is None:
+        return None
+    for other in run.tape:
+        if other.name in EMPTIES and other.subject is event.subject:
+            return None
+        begun = other.name == "set" and any(t.node is loop.node for t in other.turns)
+        if begun and _holds(other.options.get("old"), event.subject):
+            return None
+    root: ast.AST | None = event.place[0]
+    while root is not None and not isinstance(root, ast.Name):
+        root = getattr(root, "func", None) or getattr(root, "value", None)
+    if root is not None and any(isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id == root.id
+                                for n in ast.walk(loop.node)):  # fmt: skip
+        return None
+    own = {t.index for e in run.tape if e.name == event.name and e.subject is event.subject for t in e.turns
+           if t.node is loop.node}  # fmt: skip
+    return loop if len(own) > 1 else None
+
+
+def _holds(holder: Value, held: Value) -> bool:
+    """True for the list itself, and for a table or list that it stands in."""
+    inner = holder.items if isinstance(holder, Items) else holder.entries.values() if isinstance(holder, Table) else ()
+    return holder is held or any(i is held for i in inner)
+
+
+def _handed(run: Rehearsing, event: Event) -> Place | None:
+    """The call that gives the value to a collector of the program, where the collector is given plain numbers too."""
+    plain = [
+        e for e in run.tape if e.place == event.place and e.args and not any(n.grad for a in e.args for n in parts(a))
+    ]
+    return event.stack[-1] if plain and event.stack else None
 
 
 def _by_listener(loop: Turn) -> bool:
