@@ -232,23 +232,10 @@ def _held(value: Value) -> Iterator[Node]:
 
 
 # ---------------------------------------------------------------------- the state that follows, the discount
-def same_state(run: Rehearsing) -> Iterator[Answer]:
-    """The value that is discounted is that of the very state that the output is for."""
-    for one in fits(run):
-        mine, following = _states(one.output), _states(one.found.value)
-        if not mine or not following or not following <= mine or _selected(one.found.value):
-            continue
-        place = _first_call(one.found.value) or one.found.node.place
-        if place is not None:
-            text = "this is the value of the state itself: the target needs that of the state after it"
-            yield Answer(place, text, tuple(p for p in (one.found.node.place, one.event.place) if p is not None))
-            return
-
-
 SELECTS = frozenset(["element", "setitem", "roll", "flip", "either", "narrow", "index_select"])
 
 
-def _selected(value: Node) -> bool:
+def selected(value: Node) -> bool:
     """True where rows are chosen from what a network said: of many states in a row, perhaps the next one."""
     return any(
         n.op in SELECTS or (n.op == "getitem" and not (isinstance(n.inputs[1], tuple) and len(n.inputs[1]) > 1))
@@ -256,7 +243,7 @@ def _selected(value: Node) -> bool:
     )
 
 
-def _states(value: Node) -> set[int]:
+def states(value: Node) -> set[int]:
     """The data that networks are asked about, on the way to a value: what was put aside, or came from no network."""
     found: set[int] = set()
     queue, seen = [value], {id(value)}
@@ -267,18 +254,19 @@ def _states(value: Node) -> set[int]:
                 if id(inner) in seen or inner.op == "param":
                     continue
                 seen.add(id(inner))
-                if not _put_aside(inner) and any(n.op == "param" for n in ancestors(inner, through=_not_cut)):
+                if not put_aside(inner) and any(n.op == "param" for n in ancestors(inner, through=_not_cut)):
                     queue.append(inner)
                 elif node.op in RAW | {"cat", "concat", "embedding"}:
-                    found.add(id(inner))
+                    joined = parts(inner.inputs[:1]) if inner.op in ("cat", "concat", "concatenate") else (inner,)
+                    found |= {id(n) for n in joined}
     return found
 
 
 def _not_cut(node: Node) -> bool:
-    return node.op not in CUTS and not _put_aside(node)
+    return node.op not in CUTS and not put_aside(node)
 
 
-def _put_aside(node: Node) -> bool:
+def put_aside(node: Node) -> bool:
     """True for rows of what a program gathered before."""
     at: Value = node
     for _ in range(8):
@@ -292,13 +280,12 @@ def _put_aside(node: Node) -> bool:
     return False
 
 
-def _first_call(value: Node) -> Place | None:
-    """Where the network is asked: the outermost call on the way to a layer, or the layer's own."""
+def first_call(value: Node, seen: Place | None) -> Place | None:
+    """Where the network is asked: the call on the way to a layer that stands where ``seen`` does, or the layer's."""
     layer = next((n for n in ancestors(value) if n.op in RAW), None)
     if layer is None:
         return None
-    target = value.place[1] if value.place is not None else None
-    return next((p for p in (*layer.stack, layer.place) if p is not None and p[1] is target), layer.place)
+    return next((p for p in (*layer.stack, layer.place) if p is not None and seen and p[1] is seen[1]), layer.place)
 
 
 def discounted_twice(run: Rehearsing) -> Iterator[Answer]:
@@ -370,4 +357,15 @@ def _data(node: Node) -> bool:
     )
 
 
-__all__ = ["bootstraps", "discounted_twice", "end_missing", "end_turned", "fits", "reward_discounted", "same_state"]
+__all__ = [
+    "bootstraps",
+    "discounted_twice",
+    "end_missing",
+    "end_turned",
+    "first_call",
+    "fits",
+    "put_aside",
+    "reward_discounted",
+    "selected",
+    "states",
+]

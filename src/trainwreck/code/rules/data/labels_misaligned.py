@@ -21,6 +21,7 @@ from trainwreck.code.rehearsal.questions.draws import drawn_apart
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
+from trainwreck.code.rehearsal.questions.transitions import exchanged, moved_early, never_moved, old_state_asked
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import CONVERSIONS
@@ -112,7 +113,8 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 def find(project: Project) -> Iterator[Evidence]:
     asked = (misaligned, shuffled_apart, drawn_apart, reused, misplaced_positive, wrong_step)
-    yield from further(__name__, project, _written(project), *asked)
+    steps = (moved_early, never_moved, exchanged, old_state_asked)
+    yield from further(__name__, project, _written(project), *asked, *steps)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

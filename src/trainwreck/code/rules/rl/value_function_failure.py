@@ -19,8 +19,8 @@ from trainwreck.code.rehearsal.questions.targets import (
     end_missing,
     end_turned,
     reward_discounted,
-    same_state,
 )
+from trainwreck.code.rehearsal.questions.transitions import same_state
 from trainwreck.core.evidence import Evidence
 
 _ROLLOUT = """
