@@ -10,7 +10,9 @@ from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import evaluated, feeding
 from trainwreck.code.rehearsal.questions.places import once, parting
+from trainwreck.code.rehearsal.questions.settings import settings_differ
 from trainwreck.code.rehearsal.questions.splits import sides
+from trainwreck.code.scopes import FunctionNode
 
 SETTINGS: dict[str, tuple[tuple[str, int | None], ...]] = {
     "torch.stft": (("n_fft", 1), ("hop_length", 2), ("win_length", 3), ("center", 5)),
@@ -29,20 +31,24 @@ SETTINGS: dict[str, tuple[tuple[str, int | None], ...]] = {
     "torchaudio.transforms.MFCC": (("sample_rate", 0), ("n_mfcc", 1), ("log_mels", None)),
 }  # fmt: skip
 """Transforms of waves with the settings that decide what their numbers mean: name and position."""
+SPECTRA = frozenset(["stft", "rfft", "fft", "rfft2", "spectrogram", "melspectrogram", "mfcc", "periodogram", "cqt"])
 MAX_NEAR = 3000
+NEAR_SPECTRUM = 300
 
 
 def other_features(run: Rehearsing) -> Iterator[Answer]:
     """A network that was trained on features is given such with other settings."""
     both = sides(run)
     learned = [(n, s) for n in both.train_nodes.values() if (s := _settings(n)) is not None]
-    if not learned:
+    heard = [n for n in both.train_nodes.values() if _hears(n)]
+    if not heard:
         return
     used = feeding(run)
     for event, given in evaluated(run):
         if not is_module(event.subject) or not any(id(p) in used for p in run.parameters(event.subject)[0]):
             continue
-        for node in near(given, MAX_NEAR):
+        known = near(given, MAX_NEAR)
+        for node in known:
             asked = _settings(node) if id(node) not in both.train_nodes else None
             if asked is None:
                 continue
@@ -56,6 +62,50 @@ def other_features(run: Rehearsing) -> Iterator[Answer]:
             if place is not None:
                 yield Answer(place, text, tuple(p for p in (first.place, event.place) if p is not None))
                 return
+        if (found := _other_constants(run, known, both.train_nodes)) is not None:
+            yield found
+            return
+
+
+def _hears(node: Node) -> bool:
+    return node.op in SPECTRA or _settings(node) is not None
+
+
+def _other_constants(run: Rehearsing, known: list[Node], learned: dict[int, Node]) -> Answer | None:
+    """What is made of a spectrogram by the line that makes it for the training, with another constant."""
+    taught: dict[int, list[Node]] = {}
+    for node in learned.values():
+        if node.place is not None:
+            taught.setdefault(id(node.place[0]), []).append(node)
+    fronts = {id(n.place[1]) for n in known if n.place is not None and _hears(n)}
+    for node in known:
+        mine = taught.get(id(node.place[0]), []) if node.place is not None and id(node) not in learned else []
+        mine = [n for n in mine if n.op == node.op]
+        if not mine or node.place is None:
+            continue
+        if id(node.place[1]) not in fronts and not any(_hears(n) for n in near(node, NEAR_SPECTRUM)):
+            continue
+        apart = [next(settings_differ(node, other), None) for other in mine]
+        if not all(apart) or not apart[0]:
+            continue
+        asked, _, here, there = apart[0]
+        place = parting(node, mine[0]) if isinstance(asked, int | float) else None
+        if place is None or (place[0] is node.place[0] if node.place else True):
+            place = parting(here, there) or node.place
+        written = once(run, asked) if isinstance(asked, int | float) else None
+        if written is not None and not _default(written):
+            place = written
+        if place is not None:
+            text = "these features are made with another constant than those that the network is trained on"
+            return Answer(place, text, tuple(p for p in (node.place, mine[0].place) if p is not None))
+    return None
+
+
+def _default(place: Place) -> bool:
+    """True for the default of a parameter: the call that leaves it out decides."""
+    function = place[1].node
+    args = function.args if isinstance(function, FunctionNode) else None
+    return args is not None and any(place[0] is d for d in (*args.defaults, *args.kw_defaults))
 
 
 def _settings(node: Node) -> tuple[str, dict[str, Value]] | None:

@@ -134,26 +134,28 @@ def _one_tensor(project: Project) -> Iterator[Evidence]:
     for scope in {c.scope for c in project.calls("backward")} | {
         s for s in project.functions if s.name in ("training_step", "forward", "compute_loss")
     }:
-        computed: dict[str, tuple[ast.AST, Scope]] = {}
+        computed: dict[str, tuple[ast.AST, Scope, tuple[int, ...]]] = {}
         for name, bindings in scope.bindings.items():
             if len(bindings) == 1:
                 for node, where, key in _sources(project, bindings[0]):
-                    computed[name] = (node, where)
-                    computed.setdefault(f"={name}", (key, where))
-        same: dict[int, list[str]] = {}
-        for name in [n for n in computed if not n.startswith("=")]:
-            same.setdefault(id(computed[f"={name}"][0]), []).append(name)
+                    computed[name] = (node, where, key)
+        same: dict[tuple[int, ...], list[str]] = {}
+        for name in computed:
+            same.setdefault(computed[name][2], []).append(name)
         for names in same.values():
             if len(names) < 2 or not _encoded_alike(project, scope, names):
                 continue
-            node, where = max((computed[n] for n in names), key=lambda at: getattr(at[0], "lineno", 0))
+            node, where, _ = max((computed[n] for n in names), key=lambda at: getattr(at[0], "lineno", 0))
             if id(node) not in told:
                 told.add(id(node))
                 yield sighting(__name__, (node, where), f"{' and '.join(sorted(names))} are the same tensor")
 
 
-def _sources(project: Project, binding: Binding) -> Iterator[tuple[ast.AST, Scope, ast.AST]]:
-    """Where the name is made, and the computation it stands for: a call, through other names, pairs and returns."""
+def _sources(project: Project, binding: Binding) -> Iterator[tuple[ast.AST, Scope, tuple[int, ...]]]:
+    """Where the name is made, and the computation it stands for: a call, through other names, pairs and returns.
+
+    Two calls of a function are two computations: the calls that lead to it are part of what is told."""
+    calls: list[int] = []
     value, path, scope = binding.value, list(binding.path), binding.scope
     place: ast.AST = binding.node
     if binding.kind != "assign":
@@ -178,12 +180,13 @@ def _sources(project: Project, binding: Binding) -> Iterator[tuple[ast.AST, Scop
             target = project.resolve(value.func, scope)
             if target is None or target.kind != "function" or len(target.returns) != 1 or target.returns[0] is None:
                 return
+            calls.append(id(value))
             value, scope = target.returns[0], target
             place = project.statement(value, scope)
         else:
             break
     if isinstance(value, ast.Call) and value.args and not path:
-        yield place, scope, value
+        yield place, scope, (*calls, id(value))
 
 
 def _encoded_alike(project: Project, scope: Scope, names: list[str]) -> bool:

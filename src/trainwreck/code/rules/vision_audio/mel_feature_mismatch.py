@@ -75,5 +75,5 @@ with torch.no_grad():
 
 def find(project: Project) -> Iterator[Evidence]:
     text = source(project).lower()
-    if "stft" in text or "spectrogram" in text or "mfcc" in text:
+    if any(word in text for word in ("fft", "spectrogram", "mfcc")):
         yield from answers(__name__, project, other_features)
