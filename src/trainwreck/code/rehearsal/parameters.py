@@ -61,6 +61,10 @@ def shape_of_own(layer: Obj, name: str) -> Shape:
         return _of_recurrent(layer, name)
     elif kind == "Embedding":
         sizes = [layer.get("num_embeddings", 0), layer.get("embedding_dim", 1)]
+    elif kind == "MultiheadAttention":
+        width = layer.get("embed_dim", 0)
+        rows = 3 * width if name.startswith("in_proj") and isinstance(width, int) else width
+        sizes = [rows] if name.endswith("bias") else [rows, width]
     else:
         return ANY
     dims: list[Dim] = [s if isinstance(s, int) and not isinstance(s, bool) else None for s in sizes]

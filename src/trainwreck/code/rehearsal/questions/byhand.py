@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Frame, Obj, Place, Turn, Value
+from trainwreck.code.rehearsal.domain import Event, Frame, Node, Obj, Place, Turn, Value
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.clocks import called_in, clocks, numbers_at, worked_out, zero_written
 from trainwreck.code.rehearsal.questions.counts import number, times, trips
@@ -51,6 +52,8 @@ class Course:
     place: Place
     texts: str
     start: float | None
+    asked: Place | None
+    """The call that gives it a length that is worked out right there."""
     later: list[float | None]
     """At multiples (``FAR``) of the length of the run."""
 
@@ -74,7 +77,7 @@ def out_of_step(run: Rehearsing) -> Iterator[Answer]:
     for course in _courses(run):
         told = _told(course)
         if told:
-            yield Answer(_formula(course), told)
+            yield Answer(_formula(course) if course.asked is None else course.asked, told)
 
 
 def _straight(course: Course, rates: list[float]) -> bool:
@@ -197,7 +200,11 @@ def _written(run: Rehearsing) -> Iterator[Course]:
         event = same[-1]
         assert event.place is not None
         statement = run.project.statement(*event.place)
-        if not isinstance(statement, ast.Assign) or event.maybe or event.tests:
+        if (
+            not isinstance(statement, ast.Assign)
+            or event.maybe > len(event.tests)
+            or _share_of_turns(run, event) is None
+        ):
             continue
         course = _of_statement(run, statement, event, same)
         if course is not None:
@@ -236,7 +243,16 @@ def _of_statement(run: Rehearsing, statement: ast.Assign, event: Event, same: li
             run.steps = before[2]
 
     called = called_in(written, frame, names)
-    return _course(ask, int(total), called or (written, event.place[1]), _own_rate(run, event))
+    course = _course(ask, int(total), called or (written, event.place[1]), _own_rate(run, event))
+    if course is not None and isinstance(written, ast.Call) and any(_product(a, clock) for a in written.args):
+        course.asked = (statement, event.place[1])
+    return course
+
+
+def _product(node: ast.expr, clock: str) -> bool:
+    """True for a product or quotient that the clock has no part in."""
+    scaled = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv)
+    return scaled and not any(isinstance(n, ast.Name) and n.id == clock for n in ast.walk(node))
 
 
 def _course(ask: object, total: int, place: Place, start: float | None) -> Course | None:
@@ -250,7 +266,7 @@ def _course(ask: object, total: int, place: Place, start: float | None) -> Cours
     if len(known) != len(rates):
         return None
     later = [ask(int(total * f)) for f in FAR]
-    return Course(at, known, total, place, ast.unparse(place[0]), start, later)
+    return Course(at, known, total, place, ast.unparse(place[0]), start, None, later)
 
 
 def _updates(run: Rehearsing, same: list[Event], turns: list[Turn]) -> float | None:
@@ -258,7 +274,7 @@ def _updates(run: Rehearsing, same: list[Event], turns: list[Turn]) -> float | N
     first = {(tuple(id(t) for t in e.turns if not _over_groups(t))): e for e in same}
     total = 0.0
     for event in first.values():
-        weight = 1.0
+        weight = _share_of_turns(run, event) or 0.0
         for turn in event.turns:
             if turn.generic and not _over_groups(turn):
                 known = trips(run, turn)
@@ -267,6 +283,21 @@ def _updates(run: Rehearsing, same: list[Event], turns: list[Turn]) -> float | N
                 weight *= max(0.0, known - 1)
         total += weight
     return total
+
+
+def _share_of_turns(run: Rehearsing, event: Event) -> float | None:
+    """In which share of the turns the rate is written, where each test asks for every so many (gradient accumulation);
+    None where a test can't be told."""
+    share = 1.0
+    for test in event.tests:
+        every = next((n.inputs[1] for n in ancestors(test) if n.op == "mod" and len(n.inputs) > 1), None)
+        if every is None and isinstance(test, Node) and test.op == "eq" and any(n.op == "len" for n in ancestors(test)):
+            return 0.0  # the last turn of an epoch
+        known = number(run, every)
+        if not known:
+            return None
+        share /= known
+    return share
 
 
 def _over_groups(turn: Turn) -> bool:

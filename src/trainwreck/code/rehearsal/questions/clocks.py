@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Frame, Function, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.domain import Frame, Function, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions.counts import number
 
@@ -34,10 +34,12 @@ def worked_out(run: Rehearsing, node: ast.expr, frame: Frame, names: dict[str, V
 
 def counter(value: Value, depth: int = 0) -> bool:
     """True for a number that counts turns."""
-    if not isinstance(value, Node) or depth > 8:
+    if not isinstance(value, Node) or depth > 40:
         return False
     if value.op in ("add", "sub") and len(value.inputs) == 2 and isinstance(value.inputs[1], int):
-        return counter(value.inputs[0], depth + 1)
+        return isinstance(value.inputs[0], int) or counter(value.inputs[0], depth + 1)
+    if value.op == "either":  # counted up in some of the turns only
+        return all(isinstance(c, int) or counter(c, depth + 1) for c in candidates(value)[-2:])
     return value.op == "counter"
 
 

@@ -30,7 +30,7 @@ def swapped(run: Rehearsing) -> Iterator[Answer]:
         kept = [p for g in spared for p in _held(g)]
         if len(pulled) < FEW or not all(map(_flat, pulled)) or not any(_weights(p) for p in kept):
             continue
-        place = _sorted_at(run, pulled) or optimizer.place
+        place = _sorted_at(run, pulled) or _listed(decayed) or optimizer.place
         if place is not None:
             text = "weight decay goes to gains and biases alone, and the weights of the layers have none: it is swapped"
             proof = (optimizer.place,) if optimizer.place is not None and optimizer.place is not place else ()
@@ -42,7 +42,15 @@ def _held(group: Table) -> list[Node]:
     return [p for p in params.items if isinstance(p, Node) and p.op == "param"] if isinstance(params, Items) else []
 
 
+def _listed(groups: list[Table]) -> Place | None:
+    """Where the list of a group is made."""
+    lists = [g.entries.get("params") for g in groups]
+    return next((held.place for held in lists if isinstance(held, Items) and held.place is not None), None)
+
+
 def _flat(param: Node) -> bool:
+    if param.shape.open and param.name.endswith("bias"):
+        return True
     return not param.shape.open and len(param.shape.dims) < 2
 
 

@@ -22,6 +22,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.axes import wrong_axis
 from trainwreck.code.rehearsal.questions.grouping import other_groups
 from trainwreck.code.rehearsal.questions.lengths import apart
+from trainwreck.code.rehearsal.questions.normalising import other_axis as features_missed
 from trainwreck.code.rehearsal.questions.pixels import other_axis
 from trainwreck.code.rehearsal.questions.sampleaxis import picked_over_samples
 from trainwreck.code.rehearsal.questions.spread import within_samples
@@ -112,7 +113,16 @@ class Pool(torch.nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (wrong_axis, apart, other_axis, within_samples, other_groups, picked_over_samples, axes_apart)
+    asked = (
+        wrong_axis,
+        features_missed,
+        apart,
+        other_axis,
+        within_samples,
+        other_groups,
+        picked_over_samples,
+        axes_apart,
+    )
     yield from further(__name__, project, _written(project), *asked)
 
 
