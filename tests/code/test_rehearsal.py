@@ -146,6 +146,50 @@ def test_no_grad_and_detach_cut_the_graph() -> None:
     assert len(named(run, "backward")[0].state["reached"]) == 2
 
 
+def test_classes_that_register_themselves_are_found() -> None:
+    run = rehearsed(
+        """
+        import torch
+        from torch import nn
+        class Registry(dict):
+            def named(self, name):
+                def keep(cls):
+                    self[name] = cls
+                    return cls
+                return keep
+            def __call__(self, cls):
+                self[cls.__name__.lower()] = cls
+                return cls
+        ACTS = Registry()
+        @ACTS.named("r")
+        class Relu:
+            def __call__(self, x):
+                return torch.relu(x)
+        @ACTS
+        class Tanh(nn.Module):
+            def forward(self, x):
+                return torch.tanh(x)
+        class Act:
+            known = {}
+            def __init_subclass__(cls, tag, **options):
+                super().__init_subclass__(**options)
+                cls.known[tag] = cls
+        class Sigmoid(Act, tag="s"):
+            def __call__(self, x):
+                return torch.sigmoid(x)
+        net = nn.Linear(2, 2)
+        acts = [ACTS[name]() for name in ("r", "tanh")] + [Act.known["s"]()]
+        for x in data:
+            h = net(x)
+            for act in acts:
+                h = act(h)
+            h.sum().backward()
+        """
+    )
+    ops = [n.op for n in ancestors(named(run, "backward")[0].subject)]
+    assert ops[:5] == ["sum", "sigmoid", "tanh", "relu", "linear"]
+
+
 def test_a_branch_with_a_known_test_takes_one_side_and_others_are_joined() -> None:
     run = rehearsed(
         """

@@ -80,6 +80,7 @@ class Statements(Storing):
                 self._define(node, frame)
             case ast.ClassDef():
                 self.define_class(node, frame)
+                self._class_defined(node, frame)
             case ast.Import() | ast.ImportFrom():
                 self.import_module(node, frame)
             case ast.Global() | ast.Nonlocal():
@@ -289,6 +290,18 @@ class Statements(Storing):
             made = self._decorated(decorator, made, frame)
         self.holder(node.name, frame).names[node.name] = made
 
+    def _class_defined(self, node: ast.ClassDef, frame: Frame) -> None:
+        """What runs once a class is there: ``__init_subclass__`` of its bases, and its decorators (registries)."""
+        made: Value = frame.names[node.name]
+        hooks = [c.names["__init_subclass__"] for c in list(made.mro())[1:] if "__init_subclass__" in c.names]
+        if hooks and isinstance(hooks[0], Function):
+            options = {k.arg: self.value(k.value, frame) for k in node.keywords if k.arg is not None}
+            options.pop("metaclass", None)
+            self.call(Bound(hooks[0], made), [], options, (node, frame.scope), frame)
+        for decorator in reversed(node.decorator_list):
+            made = self._decorated(decorator, made, frame)
+        frame.names[node.name] = made
+
     def function(self, node: FunctionNode | ast.Lambda, scope: Scope, frame: Frame) -> Function:
         defaults: dict[str, Value] = {}
         args = node.args
@@ -318,7 +331,8 @@ class Statements(Storing):
             if name == "setter":
                 return made
         value = self.value(decorator, frame)
-        if isinstance(value, Function | Bound):
+        called = isinstance(value, Obj) and value.cls is not None and value.cls.find("__call__") is not None
+        if called or isinstance(value, Function | Bound):
             result = self.call(value, [made], {}, (decorator, frame.scope), frame)
             return result if isinstance(result, Function | Bound | Class | Obj) else made
         return made

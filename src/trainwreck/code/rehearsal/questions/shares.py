@@ -33,6 +33,11 @@ CURVES = frozenset(["sqrt", "exp", "log", "log10", "log2", "pow"])
 ORDERS = frozenset(["argsort", "sort", "searchsorted", "rankdata", "roc_curve", "cumsum"])
 GATHERS = frozenset(["stack", "cat", "concatenate", "tensor", "array", "asarray", "as_tensor", "fromiter"])
 FLOORS = frozenset(["max", "maximum", "clamp", "clip", "clamp_min"])
+SCORES = frozenset(
+    """f1_score fbeta_score roc_auc_score average_precision_score precision_score recall_score r2_score jaccard_score
+    matthews_corrcoef cohen_kappa_score balanced_accuracy_score spearmanr pearsonr corrcoef""".split()
+)
+"""Scores that are a quotient of sums, or an order, over all samples."""
 MEAN_LOSSES = ("_loss", "entropy", "_logits")
 
 
@@ -48,7 +53,7 @@ def curved(run: Rehearsing) -> Iterator[Answer]:
                 continue
             told.add(id(bend.place[0]))
             text = "this is worked out for each batch, and its average over the batches is not that of the whole set"
-            place = _adds_at(leaf) or bend.place
+            place = bend.place if bend.op in SCORES else _adds_at(leaf) or bend.place
             proof = tuple(p for p in (bend.place, node.place) if p is not None and p is not place)
             yield Answer(place, text, proof, severity="warning")
 
@@ -249,6 +254,8 @@ def _over_samples(node: Node) -> bool | None:
 
 def _bent(node: Node) -> bool:
     """True for a curve through a mean, or a quotient of two sums that both depend on what the network said."""
+    if node.op in SCORES:
+        return not node.full or node.full.split(".")[0] in ("sklearn", "scipy", "torch", "numpy", "torchmetrics")
     if node.op in CURVES and node.inputs:
         return _grade(node.inputs[0]) in ("mean", "sum") and not (node.op == "pow" and node.inputs[1:] == (1,))
     if node.op != "div" or len(node.inputs) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import written
@@ -25,6 +26,7 @@ def chosen_on_training(run: Rehearsing) -> Iterator[Answer]:
     if not judged:
         return
     behind = {id(n) for e in judged if isinstance(e.result, Node) for n in [e.result]}
+    epochs = {id(t) for b in backwards(run) for t in b.turns}
     told: set[int] = set()
     for node in run.nodes:
         test = node.attributes.get("?test")
@@ -43,11 +45,22 @@ def chosen_on_training(run: Rehearsing) -> Iterator[Answer]:
             continue
         if any(id(n) in behind for found in inner for n in found):
             continue
-        beside = [e for e in judged if e.turns[: len(node.turns)] == node.turns]
+        around = [t for t in node.turns if id(t) in epochs] or list(node.turns)  # not that over a list of callbacks
+        beside = [e for e in judged if list(e.turns[: len(around)]) == around]
         if beside and not any(names_test(p) for e in beside for p in (*e.stack, e.place) if p is not None):
             told.add(id(branch))
             text = "the training loss decides what is kept, though other data are evaluated in the same turn"
-            yield Answer(decided, text, tuple(p for p in (_asked(beside[0]),) if p is not None))
+            place = _chosen_by_name(run, decided) or decided
+            yield Answer(place, text, tuple(p for p in (_asked(beside[0]),) if p is not None))
+
+
+def _chosen_by_name(run: Rehearsing, decided: Place) -> Place | None:
+    """Of a callback that is told the name of the figure: where it is made with that name."""
+    holder = decided[1].parent
+    made = [o for o in run.objects if o.cls is not None and holder is not None and o.cls.scope is holder]
+    named = [o for o in made if any(isinstance(a, str) and a for a in (*o.args, *o.options.values()))]
+    reads = any(isinstance(n, ast.Subscript) and "self." in written(n.slice) for n in ast.walk(decided[1].node))
+    return named[0].place if len(made) == len(named) == 1 and reads else None
 
 
 def _judges(run: Rehearsing, event: Event) -> bool:

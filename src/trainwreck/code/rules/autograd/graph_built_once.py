@@ -15,7 +15,9 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.flow import Step, back
 from trainwreck.code.order import inside, training_steps, under_no_grad
 from trainwreck.code.project import Project
-from trainwreck.code.rule import guess, sighting
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.freed import built_once
+from trainwreck.code.rule import guess
 from trainwreck.code.seek import is_module
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -51,9 +53,7 @@ def main(target, opt):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    for step in _outside(project):
-        if isinstance(step.node, ast.Call) and is_module(project, step.node.func, step.scope):
-            yield sighting(__name__, step, "this graph is built once before the loop and used in every step of it")
+    yield from answers(__name__, project, built_once)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

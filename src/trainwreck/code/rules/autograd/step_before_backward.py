@@ -15,6 +15,8 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.flow import back
 from trainwreck.code.order import constructors, position, training_steps
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.freed import stepped_between
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -58,6 +60,10 @@ def main(data):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), stepped_between)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for step, loss, certain in _between(project):
         if certain:
             text = f"this changes weights that {loss} was computed with, before its backward pass"
