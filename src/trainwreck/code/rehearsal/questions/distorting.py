@@ -47,7 +47,7 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if _drawn_again(run, path, node) or id(node.place[0]) in undone or _swept(run, node):
                 continue
-            if _of_the_method(run, node, event):
+            if _of_the_method(run, node, event) or _filled_in(path, node):
                 continue
             place = _asked_for(path, node)
             if place is None or id(place[0]) in told:
@@ -88,6 +88,19 @@ def _drawn_again(run: Rehearsing, path: Path, node: Node) -> bool:
             if [(id(t.node), t.index) for t in turns] == [(id(t.node), t.index) for t in mine]:
                 return True
     return False
+
+
+def _filled_in(path: Path, node: Node) -> bool:
+    """``x + rand_like(x)`` of whole numbers: a density of what is discrete is one of values spread within each step, in
+    training as in evaluation."""
+    at = path.nodes.index(node)
+    noise = [i for i in node.inputs if isinstance(i, Node) and i is not path.nodes[at - 1]]
+    even = len(noise) == 1 and any(n.op in EVEN for n in near(noise[0], 2))
+    return node.op == "add" and even and any(n.op in WHOLE for n in path.nodes[:at])
+
+
+EVEN = frozenset(["rand", "rand_like", "uniform", "random", "uniform_"])
+WHOLE = frozenset("floor round trunc ceil int long byte uint8 randint integers bucketize digitize argmax".split())
 
 
 def _swept(run: Rehearsing, node: Node) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj
+from trainwreck.code.rehearsal.domain import Node, Obj, Place
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.order import COMPARES, paired
@@ -52,9 +52,15 @@ def _apart(inputs: list[Path], targets: list[Path]) -> tuple[Node, Node] | None:
         for one, mine in drawn:
             if mine.keys() & theirs.keys():
                 return None
-            if one.root is target.root or paired(one, target):
+            if (one.root is target.root and not _single(one)) or paired(one, target):
                 found = found or (next(iter(mine.values())), next(iter(theirs.values())))
     return found if len(drawn) == len(inputs) else None
+
+
+def _single(path: Path) -> bool:
+    """True from one number that was drawn: what is painted by it and what tells it are of one example."""
+    number = len(path.nodes) > 1 and path.nodes[1].op in ("int", "float", "item", "bool")
+    return path.root.op in DRAWS and (number or path.root.shape.total == 1)
 
 
 def _replayed(run: Rehearsing, one: Node, other: Node) -> bool:
@@ -73,12 +79,20 @@ def _replayed(run: Rehearsing, one: Node, other: Node) -> bool:
 
 def _draws(path: Path) -> dict[int, Node]:
     """The random numbers by which the elements of a way are picked last, by ``id``."""
+    put = {_spot(n.place) for n in path.nodes if n.op == "setitem"}
     for step in reversed(path.steps):
+        if step.place is not None and _spot(step.place) in put:
+            continue  # ``x[i] += 1`` picks nothing: the whole goes on
         ends = (step.index, *getattr(step.index, "args", ()))
         behind = [n for end in ends for n in islice(ancestors(end, through=_no_draw), NEAREST)]
         if found := {id(n): n for n in behind if n.op in DRAWS}:
             return found
     return {}
+
+
+def _spot(place: Place | None) -> tuple[int, int] | None:
+    """The same for ``x[i]`` that is read and ``x[i]`` that is written in ``x[i] += 1``."""
+    return (getattr(place[0], "lineno", 0), getattr(place[0], "col_offset", 0)) if place is not None else None
 
 
 def _no_draw(node: Node) -> bool:

@@ -29,6 +29,7 @@ PASSES = (
     | frozenset("either where batch setitem mul add sub div clamp clip long normalize element pad copy".split())
 )
 WARPS = frozenset(["grid_sample", "affine_grid", "remap"])
+SEEDS = frozenset(["seed", "manual_seed", "setstate", "set_state", "set_rng_state"])
 PER_PIXEL = 3
 """Axes of a batch of masks: samples, rows, columns."""
 
@@ -51,19 +52,21 @@ class Move(NamedTuple):
 
 def apart(run: Rehearsing) -> Iterator[Answer]:
     """A random change of place of the input of a network that its dense target does not go through, or otherwise."""
+    if any(e.name in SEEDS and e.turns and e.stack for e in run.tape):
+        return  # each of both may be given the same draws
     for node in trained(run):
         if node.op not in DENSE:
             continue
         output, target = given(node, "input", 0), given(node, "target", 1)
         if not isinstance(output, Node) or not isinstance(target, Node) or target.grad or not _spatial(target):
             continue
-        if learns(target):
-            continue  # another network's answer, to what it was shown
+        if learns(target) or _drawn(target):
+            continue  # another network's answer to what it was shown, or drawn from points
         if moves(run, output) or any(n.op in WARPS for n in ancestors(output)):
             continue  # the output is moved back, or the network says where to: it learns to undo a move
         theirs = moves(run, target)
         for image in data_inputs(output):
-            if not _spatial(image) or _same_data(image, target):
+            if not _spatial(image) or _same_data(image, target) or not _one_plane(image, target):
                 continue
             mine = moves(run, image)
             wrong = next((m for m in mine if not _followed(m, theirs)), None)
@@ -87,6 +90,23 @@ def _decides(move: Move, moved: list[Move]) -> Place | None:
 
 def _spatial(node: Node) -> bool:
     return not node.shape.open and len(node.shape.dims) >= PER_PIXEL and node.shape.dims[-1] != 1
+
+
+def _drawn(target: Node) -> bool:
+    """True for a picture that is made of what is none (heat maps of points): a flip of the points is arithmetic."""
+    size = target.shape.dims[-2:]
+    roots = [n for n in ancestors(target) if not any(isinstance(i, Node) for i in n.inputs)]
+    return bool(roots) and all(not r.shape.open and r.shape.dims[-2:] != size for r in roots)
+
+
+def _one_plane(image: Node, target: Node) -> bool:
+    """False where the target has other axes than the image, whatever its resolution: coordinates of points."""
+    (*_, high, wide), sizes = target.shape.dims, image.shape.dims
+    pairs = [sizes[-2:], sizes[-3:-1]] if len(sizes) > PER_PIXEL else [sizes[-2:]]
+    known = [(h, w) for h, w in pairs if isinstance(h, int) and isinstance(w, int)]
+    if not isinstance(high, int) or not isinstance(wide, int) or len(known) < len(pairs):
+        return True
+    return any(h * wide == w * high for h, w in known)
 
 
 def _same_data(image: Node, target: Node) -> bool:
@@ -152,10 +172,18 @@ def _tests(run: Rehearsing, node: Node) -> frozenset[object]:
         if isinstance(above, ast.If | ast.IfExp):
             calls = tuple(id(p[0]) for p in node.stack)
             if _calls(above.test):
-                found.add((id(above), *calls))
+                found.add(_draw(run, node, above) or (id(above), *calls))
             else:
                 found.add(_decided(above.test, node.place[1], node.stack) or ast.unparse(above.test))
     return frozenset(found)
+
+
+def _draw(run: Rehearsing, node: Node, above: ast.AST) -> frozenset[int]:
+    """What the test of a branch drew when it was last run before ``node`` was computed in it."""
+    tests = [
+        t for t, at in run.memo.get("tested", ()) if at is above and isinstance(t, Node) and t.serial < node.serial
+    ]
+    return frozenset(id(n) for n in near(tests[-1], 40) if n.op in RANDOM) if tests else frozenset()
 
 
 def _calls(test: ast.AST) -> bool:

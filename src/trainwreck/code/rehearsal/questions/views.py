@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -18,6 +19,7 @@ RANDOM = frozenset(
     sample choice random shuffle standard_normal permutation integers rsample gauss betavariate beta""".split()
 )
 OUTPUTS = RAW | frozenset("layer_norm batch_norm relu gelu tanh silu group_norm embedding gru lstm mean".split())
+AGE = attrgetter("serial")
 LOUD = frozenset(["dropout", "dropout1d", "dropout2d", "alphadropout", "droppath", "bernoulli"])
 
 
@@ -110,6 +112,8 @@ def identical(run: Rehearsing) -> Iterator[Answer]:
                     contrast = _contrastive(run, event)
                 if not (same or contrast) or _stirred(run, a) or _stirred(run, b) or _of_one(a, b):
                     continue
+                if any(e.name == "step" and a.serial < e.serial < b.serial for e in run.tape):
+                    continue  # what the network answered before it was trained further
                 place = _same_inputs(run, a, b)
                 if place is not None and id(place[0]) not in told:
                     told.add(id(place[0]))
@@ -126,13 +130,13 @@ def identical(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _of_one(a: Node, b: Node) -> bool:
-    """True where one is the length or another measure of the other, or both are computed from one output: a batch that
-    is compared with itself."""
+    """True where one is a measure of the other or made from it (what a decoder gives back, and what it was given), or
+    both are computed from one output: a batch that is compared with itself."""
+    if any(n is a for n in ancestors(b)) or any(n is b for n in ancestors(a)):
+        return True
     if parameters_behind(a).keys() != parameters_behind(b).keys():
         return False
-    if a.op not in OUTPUTS and b.op not in OUTPUTS and _last_layers(a) == _last_layers(b):
-        return True
-    return any(n is a for n in ancestors(b)) or any(n is b for n in ancestors(a))
+    return a.op not in OUTPUTS and b.op not in OUTPUTS and _last_layers(a) == _last_layers(b)
 
 
 def _last_layers(node: Node) -> set[int]:
@@ -181,7 +185,7 @@ def _same_inputs(run: Rehearsing, a: Node, b: Node) -> Place | None:
     if not mine or len(mine) != len(other) or len(mine) > 3:
         return None
     where: Place | None = None
-    for one, two in zip(sorted(mine, key=_age), sorted(other, key=_age), strict=True):
+    for one, two in zip(sorted(mine, key=AGE), sorted(other, key=AGE), strict=True):
         if one is not two and canon(one) != canon(two):
             if not _one_storage(one, two, a):
                 return None
@@ -208,10 +212,6 @@ def _copied(first: Node, second: Node) -> Node:
             break
         second = second.inputs[0]
     return second
-
-
-def _age(node: Node) -> int:
-    return node.serial
 
 
 def _made(one: Node, two: Node, result: Node) -> Place | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Class, Function, Items, Node, Obj, Place, Table, Value
+from trainwreck.code.rehearsal.domain import Class, Function, Items, Node, Obj, Place, Table, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.library.data import LOADERS
 from trainwreck.code.rehearsal.questions import Answer
@@ -166,6 +166,8 @@ def unsharded(run: Rehearsing) -> Iterator[Answer]:
         loops = [t for n in inside for t in n.turns if t.scope is walk.scope and isinstance(t.node, ast.For)]
         if not loops or any(n.op in DRAWS and not n.inputs for n in inside):
             continue
+        if any(isinstance(c, Obj) and c.cls is not None for t in loops for c in candidates(t.over)):
+            continue  # a stream around another one, that may share itself out
         asked = {id(n) for n in inside if n.op == "get_worker_info"}
         if any(n.op in ("unknown", "call") for t in loops for n in ancestors(t.over)):
             continue

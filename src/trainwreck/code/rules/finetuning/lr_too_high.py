@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from trainwreck.code.arguments import attributes_set, imported
 from trainwreck.code.facts import only, option
 from trainwreck.code.huggingface import arguments_call, trainer_calls, wrapped_for_peft
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import keyword_place
@@ -41,13 +42,20 @@ from trl import DPOConfig, DPOTrainer
 args = DPOConfig(output_dir="o", learning_rate=2e-4)
 DPOTrainer(model=model, args=args, train_dataset=data, peft_config=LoraConfig(r=8)).train()
 """,
+    """
+from transformers import GPT2Config, GPT2LMHeadModel
+from trl import DPOConfig, DPOTrainer
+model = GPT2LMHeadModel(GPT2Config(n_layer=2, n_embd=64, n_head=4))
+DPOTrainer(model=model, args=DPOConfig(output_dir="o", learning_rate=2e-4), train_dataset=data).train()
+""",
 )
+MADE = pattern(r"^[A-Z]\w*(ForCausalLM|LMHeadModel)$|^from_config$")
 HIGH = 1e-4
 """Published recipes of full DPO and GRPO use 5e-7 to 1e-5 (TRL's defaults are 1e-6), adapters up to 2e-4."""
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    if wrapped_for_peft(project) or "learning_rate" in attributes_set(project):
+    if wrapped_for_peft(project) or "learning_rate" in attributes_set(project) or _from_scratch(project):
         return
     for trainer in trainer_calls(project):
         args = arguments_call(project, trainer)
@@ -59,3 +67,8 @@ def find(project: Project) -> Iterator[Evidence]:
             text = f"learning_rate={rate:g} over all parameters is far above what {args.name} is used with"
             fix = Fix("1e-6 to 1e-5, or an adapter")
             yield sighting(__name__, place, text, proof=[trainer], fix=fix, severity="warning")
+
+
+def _from_scratch(project: Project) -> bool:
+    """True where the program makes a language model from a configuration: a small one, whose rate is larger."""
+    return any(MADE.search(name) and calls for name, calls in project.calls_by_name.items())

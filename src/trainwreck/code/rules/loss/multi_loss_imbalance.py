@@ -191,10 +191,21 @@ def _wide(project: Project, target: ast.expr, scope: Scope) -> tuple[ast.AST, Sc
         ):
             return None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and step.depth < 40:
+            if _a_setting(project, node, step.scope):
+                continue
             low, high = _largest(project, node, step.scope)
             if high >= WIDE and low >= 0:
                 return identity or (project.statement(node, step.scope), step.scope)
     return None
+
+
+def _a_setting(project: Project, node: ast.BinOp, scope: Scope) -> bool:
+    """True for a sum that a function of the program, or a generator, is given: a seed or a size, no target."""
+    above = project.parent(node, scope)
+    above = project.parent(above, scope) if isinstance(above, ast.keyword) else above
+    if not isinstance(above, ast.Call):
+        return False
+    return "seed" in last_name(above.func) or isinstance(project.resolve(above.func, scope), Scope)
 
 
 def _identity(project: Project, node: ast.BinOp, scope: Scope) -> tuple[ast.AST, Scope] | None:
