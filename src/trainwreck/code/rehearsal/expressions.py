@@ -222,6 +222,8 @@ class Expressions(Operators):
             if isinstance(getter, Function):
                 return self.call(Bound(getter, base), [index], {}, place, frame)
             return self.object_item(base, index, place, frame)
+        if isinstance(base, External) and base.dotted in ("numpy.mgrid", "np.mgrid"):
+            return self.node("mgrid", index if isinstance(index, tuple) else (index,), place, full="numpy.mgrid")
         if isinstance(base, Class | External):
             return base
         return self.node("getitem", (base, index), place)

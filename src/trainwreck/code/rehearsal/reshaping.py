@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Sequence
 
 from trainwreck.code.calls import Call
@@ -156,3 +157,48 @@ def _sliced(dim: Dim, ends: Sequence[Value]) -> Dim:
             return stop.inputs[1] if isinstance(stop.inputs[1], int) else None
         return None
     return len(range(*slice(*ends).indices(dim)))
+
+
+def ruled(node: Node) -> Shape:
+    """``mgrid[0:3, 0:4]``: one array for each slice, over all of them."""
+    dims: list[Dim] = []
+    for index in node.inputs:
+        match index.args if isinstance(index, Obj) else ():
+            case (int() | None as start, int() as stop, int() | None as step):
+                dims.append(len(range(start or 0, stop, step or 1)))
+            case _:
+                dims.append(None)
+    return Shape((len(dims), *dims))
+
+
+def counted(node: Node) -> tuple[Dim]:
+    """How many numbers an ``arange`` of written numbers has."""
+    ends = [v for v in node.inputs[: len(node.inputs) - len(node.options)] if isinstance(v, int | float)]
+    ends += [node.options[k] for k in ("start", "end", "stop", "step") if k in node.options]
+    if not 1 <= len(ends) <= FULL_RANGE or not all(isinstance(v, int | float) for v in ends):
+        return (None,)
+    start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:FULL_RANGE]
+    count = math.ceil((stop - start) / step) if step and math.isfinite(stop - start) else None
+    return (count if count is not None and 0 <= count < LONGEST else None,)
+
+
+FULL_RANGE = 3
+"""Start, stop and step."""
+LONGEST = 10**9
+
+
+def grid(node: Node) -> tuple[Shape, ...]:
+    """The shapes of the parts of ``meshgrid``: an axis for each line; by ``"xy"`` the first two are swapped."""
+    given = list(node.inputs[: len(node.inputs) - len(node.options)])
+    if len(given) == 1 and isinstance(given[0], tuple | Items):
+        given = list(given[0] if isinstance(given[0], tuple) else given[0].items)
+    lines = [v.shape for v in given if isinstance(v, Node)]
+    if len(lines) < len(given) or any(line.open or len(line.dims) != 1 for line in lines):
+        return ()
+    sizes = [line.dims[0] for line in lines]
+    order = node.options.get("indexing", "xy" if node.full.startswith("numpy") else "ij")
+    if order not in ("xy", "ij") or node.options.get("sparse"):
+        return ()
+    if order == "xy" and len(sizes) > 1:
+        sizes[0], sizes[1] = sizes[1], sizes[0]
+    return tuple(Shape(tuple(sizes)) for _ in sizes)

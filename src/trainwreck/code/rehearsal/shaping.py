@@ -11,7 +11,18 @@ from collections.abc import Sequence
 
 from trainwreck.code.calls import Call
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value, candidates
-from trainwreck.code.rehearsal.reshaping import HERE, flat_number, indexed, literal, normed, squeezed, taken
+from trainwreck.code.rehearsal.reshaping import (
+    HERE,
+    counted,
+    flat_number,
+    grid,
+    indexed,
+    literal,
+    normed,
+    ruled,
+    squeezed,
+    taken,
+)
 from trainwreck.code.rehearsal.sequencing import SEQUENCES, sequence_shape
 from trainwreck.code.shapes import domain as known
 from trainwreck.code.shapes.asked import Asked
@@ -31,7 +42,7 @@ SAME = frozenset(
     """neg invert not buffer data setitem loaded layer_norm batch_norm group_norm rms_norm instance_norm scale threshold
     isnan isfinite isinf logical_not log2 log10 expm1 acos asin arccos arcsin tan sinh cosh atan erfinv lgamma digamma
     masked_scatter scatter scatter_add index_fill index_add cumprod softmin bernoulli fill copy fillna
-    gumbel_softmax logit sinc trunc""".split()
+    gumbel_softmax logit sinc trunc tolist""".split()
 )
 """Functions of one tensor that keep its shape, beyond those of ``shapes.functions``."""
 LOSSES = frozenset(
@@ -90,7 +101,8 @@ def _found(node: Node) -> Value:
             return first.shapes[at] if -len(first.shapes) <= at < len(first.shapes) else ANY
         return indexed(_of(first), node.inputs[1]) if len(node.inputs) > 1 else ANY
     if op in OPERATORS:
-        return _broadcast(node.inputs)
+        lists = any(isinstance(i, Node) and i.op == "tolist" for i in node.inputs)
+        return ANY if lists else _broadcast(node.inputs)  # lists are put behind each other
     if op == "attribute":
         return SCALAR if node.name == "ndim" else ANY
     if op in SAME:
@@ -200,6 +212,10 @@ def _function(node: Node, first: Value) -> Value:
         return _drawn(node)
     if op == "choice" and (made or node.full.startswith("numpy.random")):
         return _chosen(node)
+    if op in ("meshgrid", "mgrid"):
+        return grid(node) if op == "meshgrid" else ruled(node)
+    if op == "arange" and node.full and all(not isinstance(v, Node) for v in node.inputs):
+        return Shape(counted(node), False, _call(node))
     if op in CREATES or op in ("eye", "arange", "linspace", "randperm"):
         generator = isinstance(first, Obj) or (isinstance(first, Node) and first.op in GENERATORS)
         if isinstance(first, Node) and not node.full and not generator:

@@ -21,7 +21,8 @@ REDUCTIONS = frozenset(
 """What makes a few numbers of many: such a value carries a statistic of the data, not the data."""
 RANDOM = frozenset(
     """randn rand randint randperm permutation normal uniform choice standard_normal random integers shuffle sample
-    multinomial bernoulli randn_like rand_like randint_like beta dirichlet poisson exponential gamma""".split()
+    multinomial bernoulli randn_like rand_like randint_like beta dirichlet poisson exponential gamma
+    randrange""".split()
 )
 ORDERS = frozenset(["randperm", "permutation", "argsort", "choice", "shuffle", "sample"])
 """What gives an order of the elements, or a selection of them."""
