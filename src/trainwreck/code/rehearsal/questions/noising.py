@@ -123,15 +123,64 @@ def schedule(run: Rehearsing) -> Iterator[Answer]:
         if hidden >= MOSTLY:
             text = f"at {hidden:.0%} of the times nothing of the data is left in what the network is given"
             yield Answer(_table(known, small=True) or place, text, proof)
-        elif bare >= MOSTLY or max(n / s if s else 1 for s, n in pairs) < LITTLE:
+        elif bare >= MOSTLY or max(n / s if s else 1 for s, n in pairs) < _least(run, found, known):
             text = "the noise stays small beside the data at all times: sampling starts from what was never seen"
-            yield Answer(_table(known, small=False) or place, text, proof)
+            yield Answer(_table(known, small=False) or _picked_from(known) or place, text, proof)
         elif not _fits(known):
             _, total = max((abs(s + n - 1), s + n) for s, n in pairs)
             text = f"the factors of data and noise do not belong together: their squares add up to {total:.2g}"
             yield Answer(place, text)
+        elif _exchanged(known):
+            text = "the factors of data and noise are exchanged: a running product of what is kept falls with the time"
+            yield Answer(place, text)
+        elif (drawn := _half_of_the_times(known)) is not None:
+            yield Answer(drawn, "later levels than these are never trained, and the table goes on", proof)
         else:
             yield from _another_time(run, found)
+
+
+def _least(run: Rehearsing, found: Denoiser, known: Levels) -> float:
+    """How large the noise must become beside the data: it must outweigh them where samples begin as noise alone."""
+    sampled = any(
+        e.name == "forward" and e.subject is found.given.subject and not e.grad_mode and e.turns for e in run.tape
+    )
+    fades = max(known.signal) - min(known.signal) > CLOSE
+    return 1.0 if sampled and fades else LITTLE
+
+
+def _picked_from(known: Levels) -> Place | None:
+    """Where the table is made that the factors of a time are picked from."""
+    for node in ancestors(known.node, through=lambda n: n.op not in ("param", "batch")):
+        index = [n for i in node.inputs[1:] for n in parts(i)]
+        if node.op in ("getitem", "gather", "index_select") and any(n is known.index for n in index):
+            table = node.inputs[0]
+            return table.place if isinstance(table, Node) else None
+    return None
+
+
+def _exchanged(known: Levels) -> bool:
+    """True where a running product, which falls with the time, is what stands before the noise."""
+    behind = [n for n in ancestors(known.node, through=lambda n: n.op not in ("param", "batch")) if n.op == "cumprod"]
+    tables = [row(n) for n in behind]
+    falls = any(isinstance(t, list) and t[0] > t[-1] for t in tables)
+    turned = any(n.op in ("flip", "flipud") for n in ancestors(known.node))
+    return falls and not turned and known.signal[0] < known.signal[-1]
+
+
+def _half_of_the_times(known: Levels) -> Place | None:
+    """Where times are drawn that leave out the later part of the table that they pick from."""
+    for node in ancestors(known.node, through=lambda n: n.op not in ("param", "batch")):
+        picks = node.op in ("getitem", "gather", "index_select") and node.inputs
+        if not picks or not any(n is known.index for i in node.inputs[1:] for n in parts(i)):
+            continue
+        table, drawn = row(node.inputs[0]), row(known.index, known.index)
+        if isinstance(table, list) and isinstance(drawn, list) and len(table) > LATER * (max(drawn) + 1):
+            return known.index.place
+    return None
+
+
+LATER = 1.3
+"""A table so many times as long as what is trained of it has levels that samples pass through untrained."""
 
 
 def _fits(known: Levels) -> bool:
@@ -148,7 +197,7 @@ def _fits(known: Levels) -> bool:
 def _root_of_product(known: Levels) -> bool:
     """True where a root is drawn of a running product: then squares add up to one, not factors."""
     behind = [n.op for n in ancestors(known.node, through=lambda n: n.op not in ("param", "batch"))]
-    return "sqrt" in behind and any(op in behind for op in ("cumprod", "cumsum", "cos"))
+    return "cumprod" in behind or ("sqrt" in behind and any(op in behind for op in ("cumsum", "cos")))
 
 
 def _table(known: Levels, *, small: bool) -> Place | None:

@@ -61,6 +61,8 @@ def _divides(run: Rehearsing, size: Node) -> bool:
     return any(any(a is size for a in ancestors(gain, through=_near)) for gain in gains)
 
 
+NEAR = frozenset("mul div rsqrt sqrt add clamp clamp_min sub pow reciprocal type_as to float".split())
+
+
 def _near(node: Node) -> bool:
-    return node.op in ("mul", "div", "rsqrt", "sqrt", "add", "clamp", "clamp_min", "sub", "pow", "reciprocal", "type_as",
-                       "to", "float")  # fmt: skip
+    return node.op in NEAR

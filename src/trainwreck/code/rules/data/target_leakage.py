@@ -16,6 +16,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import later
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.hiding import hidden_is_not_asked
 from trainwreck.code.rehearsal.questions.lags import reaching_the_target
 from trainwreck.code.rehearsal.questions.windows import target_in_the_window
 from trainwreck.code.rule import sighting
@@ -190,7 +191,8 @@ WRAPS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), reaching_the_target, target_in_the_window)
+    asked = (reaching_the_target, target_in_the_window, hidden_is_not_asked)
+    yield from further(__name__, project, _written(project), *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
