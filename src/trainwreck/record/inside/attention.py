@@ -21,6 +21,8 @@ FUTURE = 1e-3
 """Attention weight on later positions, a mean over rows, that rounding does not explain."""
 MAX_ATTENTION = 1 << 22
 """Elements of attention weights that are looked at; larger ones are cut to their first samples."""
+MAX_SEQUENCES = 4
+"""Sequences of ids that are told apart: a source and a target, and some to spare."""
 LOOKS = 3
 """Sampled steps after which a model without embedding or attention is left alone."""
 
@@ -44,19 +46,21 @@ class Attention(Probe):
             return
         saved = next(p.saved for p in self.recorder.probes if hasattr(p, "saved"))
         found = graph.nodes(root)
-        ids = inputs(found, saved)
+        looked_up = inputs(found, saved)
         weights = attentions(found, saved)
-        if ids is None and not weights:
+        if not looked_up and not weights:
             self._empty += 1
             return
         causal = False
-        if ids is not None:
-            causal = self._targets(found, saved, ids, moment)
+        if looked_up:
+            causal = self._targets(found, saved, looked_up[0][1], moment)
             self.next_tokens = self.next_tokens or causal
-        for place, matrix in enumerate(weights):
-            self._weights(place, matrix, ids, causal, moment)
+        for place, (node, matrix) in enumerate(weights):
+            keys = [*looked_up] if len(looked_up) < 2 else looks_at(graph.product(node), looked_up)
+            own = causal and any(n is looked_up[0][0] for n, _ in keys)
+            self._weights(place, matrix, keys[0][1] if len(keys) == 1 else None, own, moment)
         if causal:
-            self._fused(found, saved, moment)
+            self._fused(found, saved, looked_up, moment)
 
     def _targets(self, found: list[Any], saved: graph.SavedTensors, ids: Any, moment: Backward) -> bool:
         """True if the targets are the next tokens of the inputs."""
@@ -126,7 +130,9 @@ class Attention(Probe):
             text = f"attention layer {place} spends {share:.0%} of its weight on padding: it is not masked"
             self._tell("live-attention-on-padding", text, moment)
 
-    def _fused(self, found: list[Any], saved: graph.SavedTensors, moment: Backward) -> None:
+    def _fused(
+        self, found: list[Any], saved: graph.SavedTensors, looked_up: list[tuple[Any, Any]], moment: Backward
+    ) -> None:
         """Fused attention keeps no weights, but whether it was asked to be causal."""
         for node in found:
             kind = graph.kind(node)
@@ -135,6 +141,8 @@ class Attention(Probe):
             if saved.of(node, "is_causal") is False and saved.of(node, "attn_mask") is None:
                 sizes = graph.shape(node)
                 query, key = saved.of(node, "query"), saved.of(node, "key")
+                if len(looked_up) > 1 and not any(n is looked_up[0][0] for n, _ in looks_at(node, looked_up)):
+                    continue
                 if len(sizes) == 4 and query is not None and query.shape[-2] == key.shape[-2] > 1:
                     text = "fused attention runs without a causal mask while the targets are the next tokens"
                     self._tell("live-attention-sees-future", text, moment)
@@ -144,27 +152,43 @@ class Attention(Probe):
         self.tell(kind, text, frame=moment.frame, step=moment.step)
 
 
-def inputs(found: list[Any], saved: graph.SavedTensors) -> Any:
-    """The ids (rows, positions) that an embedding looked up, of those that differ between rows; None without."""
+def inputs(found: list[Any], saved: graph.SavedTensors) -> list[tuple[Any, Any]]:
+    """Embeddings with the ids (rows, positions) that they looked up, of ids that differ between rows.
+
+    The nearest to the loss first: the sequence that is predicted, before the one that it is predicted from.
+    """
+    held: list[tuple[Any, Any]] = []
     for node in found:
         if graph.kind(node) != "EmbeddingBackward0":
             continue
         ids = saved.of(node, "indices")
         if ids is None or ids.dim() != 2 or ids.shape[1] < LEAST_LENGTH:
             continue
-        if ids.shape[0] == 1 or not bool((ids == ids[:1]).all()):
-            return ids
-    return None
+        if (ids.shape[0] == 1 or not bool((ids == ids[:1]).all())) and not any(same(ids, i) for _, i in held):
+            held.append((node, ids))
+    return held[:MAX_SEQUENCES]
 
 
-def attentions(found: list[Any], saved: graph.SavedTensors) -> list[Any]:
-    """Results of every softmax over keys of at least two dimensions beside the batch, the first layer first."""
+def same(one: Any, other: Any) -> bool:
+    """Whether two sequences of ids are one (read by two embeddings)."""
+    return one.shape == other.shape and bool(torch.equal(one, other))
+
+
+def looks_at(product: Any, looked_up: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Those sequences of which the keys of an attention are made, its product being queries times keys; all of them
+    where that isn't seen."""
+    key = graph.child(product, 1) if product is not None else None
+    return graph.reached(key, looked_up) if key is not None else looked_up
+
+
+def attentions(found: list[Any], saved: graph.SavedTensors) -> list[tuple[Any, Any]]:
+    """Every softmax over keys of at least two dimensions beside the batch with its result, the first layer first."""
     results = []
     for node in found:
         if graph.kind(node) == "SoftmaxBackward0":
             result = saved.of(node, "result")
             if result is not None and result.dim() >= 3 and result.shape[-1] >= LEAST_LENGTH:
-                results.append(result.detach())
+                results.append((node, result.detach()))
     return results[::-1][:16]
 
 

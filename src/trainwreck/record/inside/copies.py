@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from . import callers
+from .calls import Calls
 from .origins import Origins
 from .probe import Probe, Step
 from .watched import foreach_norms, sample_of
@@ -123,6 +124,7 @@ class Copies(Probe):
             self._stale[name].look(step.number, copies, sources)
         if not self._moved.get(name) and any(not torch.equal(a, b) for a, b in zip(copies, first, strict=True)):
             self._moved[name] = True
+            self._tell_target(name, step)
         if step.number < JUDGED or name in self._told:
             return
         if self._moved.get(name) and not (1 / OUT_OF_SCALE < ratio < OUT_OF_SCALE):
@@ -144,6 +146,17 @@ class Copies(Probe):
     def _cast(self, parameters: list[Any]) -> callers.Place | None:
         origins = next((p for p in self.recorder.probes if isinstance(p, Origins)), None)
         return origins.cast(parameters) if origins is not None else None
+
+    def _tell_target(self, name: str, step: Step) -> None:
+        """A copy that moves and is asked in training, without gradients, gives the loss targets that move."""
+        calls = next((p for p in self.recorder.probes if isinstance(p, Calls)), None)
+        module = next((m for n, m in self.recorder.names.modules() if n == name), None)
+        if calls is None or module is None:
+            return
+        found = [call for part in module.modules() if (call := calls.of(part)) is not None]
+        if found and not any(call.with_graph for call in found):
+            text = f"the loss is measured against {name}, a copy of the trained model that follows it"
+            self.tell("moving-target", text, name, step=step.number)
 
     def _tell_stale(self, name: str) -> None:
         stuck = self._stale[name].share() if name in self._stale else None

@@ -24,6 +24,8 @@ SHAPES = frozenset(
     for version in (0, 1, 2)
 )
 """Operations that change the shape, the order or the type, not the values."""
+PRODUCTS = frozenset(("BmmBackward0", "MmBackward0"))
+"""Products of two matrices: inputs 0 and 1 are the factors."""
 
 
 class SavedTensors:
@@ -83,6 +85,21 @@ def source(node: Any, index: int = 0) -> Any:
             return found
         found = child(found)
     return found
+
+
+def product(node: Any, most: int = 12) -> Any:
+    """The product of two batches of matrices that ``node`` was made from by scaling, masking and the like; or None."""
+    for _ in range(most):
+        if node is None or kind(node) in PRODUCTS:
+            return node
+        node = next((n for n, _ in node.next_functions if n is not None), None)
+    return None
+
+
+def reached(node: Any, wanted: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Those pairs of ``wanted`` whose node ``node`` was computed from."""
+    behind = set(nodes(node))
+    return [pair for pair in wanted if pair[0] in behind]
 
 
 def shape(node: Any) -> tuple[int, ...]:

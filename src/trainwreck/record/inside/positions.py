@@ -33,6 +33,8 @@ def look(module: Any, leaves: list[Any], spec: Any, output: Any, base: Any) -> l
         found = module(*arguments, **options)
         return next(t for t in _pytree.tree_leaves(found) if isinstance(t, torch.Tensor) and t.is_floating_point())
 
+    if not close(output, result(ids)):
+        return []  # a state that goes from one call to the next
     other = ids.clone()
     other[:, half:] = ids.roll(1, 0)[:, half:]
     found = []

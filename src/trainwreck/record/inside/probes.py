@@ -26,6 +26,7 @@ PROBES = (
     "batches:Batches",
     "sampling:Sampling",
     "copies:Copies",
+    "opposed:Opposed",
     "schedules:Schedules",
     "adaptive:Adaptive",
     "policy:Policy",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +38,7 @@ def tell(recorder: Recorder, watched: Watched, dead: list[str], step: int) -> No
     for name in dead:
         found = owners.get(name)
         kinds[_kind(found, calls) if found is not None else "unknown"].append((name, _call(found, calls)))
+    kinds["cut"] = [pair for pair in kinds["cut"] if not _last_of_a_stack(pair[0], watched.names, names)]
     told = [n for kind, group in kinds.items() if kind not in ("idle", "never") for n, _ in group]
     if told:
         _whole(recorder, watched, told, everything and len(told) == len(dead), step)
@@ -106,6 +109,19 @@ def _kind(around: list[Any], calls: Calls) -> str:
         if any(_ran(b, calls) for b in brothers):
             return "idle"
     return "never"
+
+
+def _last_of_a_stack(name: str, held: Sequence[str], dead: set[str]) -> bool:
+    """True for a part of the last block whose results only a next block would use: the same part of all the blocks
+    before gets a gradient, and so does the rest of this one (``rounds.2.shift``; nothing moves after it)."""
+    for found in re.finditer(r"(?<=\.)\d+(?=\.)", name):
+        begin, end, last = name[: found.start()], name[found.end() :], int(found.group())
+        before = [f"{begin}{k}{end}" for k in range(last)]
+        after = f"{begin}{last + 1}{end}"
+        rest = [n for n in held if n.startswith(f"{begin}{last}.") and n not in dead]
+        if before and rest and after not in held and all(n in held and n not in dead for n in before):
+            return True
+    return False
 
 
 def _call(around: list[Any] | None, calls: Calls) -> Call | None:
