@@ -11,6 +11,7 @@ from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, can
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import core
+from trainwreck.code.rehearsal.questions.targets import Bootstrap, bootstraps, is_value
 
 LEAST_DISCOUNT = 0.5
 """Discounts lie between 0.9 and 1 (Sutton and Barto, section 3.3); below a half something else is meant."""
@@ -180,8 +181,10 @@ def differences(run: Rehearsing) -> list[Difference]:
     if "temporal-differences" not in run.memo:
         made: list[Difference] = []
         inside: set[int] = set()
+        sums = {id(b.node): b for b in bootstraps(run)}
         for node in run.nodes:
             difference = _difference(node) if not any(id(i) in inside for i in node.inputs) else None
+            difference = difference or _of_bootstrap(node, sums)
             if difference is not None:
                 made.append(difference)
                 inside.add(id(node))
@@ -206,6 +209,17 @@ def _difference(node: Node) -> Difference | None:
                 rest = tuple(v for v in ahead.values if v is not later[0])
                 return Difference(node, Summand(ahead.sign, ahead.numbers, rest, ahead.node), own)
     return None
+
+
+def _of_bootstrap(node: Node, sums: dict[int, Bootstrap]) -> Difference | None:
+    """``(reward + discount * next) - value``, where the values are held by names of their own."""
+    if node.op != "sub" or len(node.inputs) < 2 or not node.turns or not isinstance(node.inputs[1], Node):
+        return None
+    found = sums.get(id(node.inputs[0]))
+    if found is None or found.value is node.inputs[1] or not is_value(node.inputs[1]):
+        return None
+    own = node.inputs[1]
+    return Difference(node, Summand(1, found.numbers, found.factors, found.product), Summand(-1, (), (own,), own))
 
 
 def _later(value: Node, own: Node, roots: set[int]) -> bool:

@@ -51,7 +51,10 @@ def _given_back(loss: Node, made: Node) -> Place | None:
     if scope is None or loss.place is None or loss.place[1] is scope or isinstance(scope.node, ast.Module):
         return None
     value = next((v for v in scope.returns if v is not None), None)
-    if value is None or isinstance(value, ast.Tuple):
+    if isinstance(value, ast.Tuple):
+        texts = [ast.unparse(e) for e in value.elts]
+        return (value, scope) if len(set(texts)) < len(texts) else None  # the advantage in place of the return
+    if value is None:
         return None
     return value, scope
 

@@ -40,24 +40,31 @@ def discounted_past(run: Rehearsing) -> Iterator[Answer]:
             if _recursive(node) and _kept(run, node, loop):
                 told.add(id(node.place[0]))
                 text = "this adds up what came before each step, where a return is what comes after it"
-                yield Answer(node.place, text, (event.place,) if event.place is not None else ())
+                far = getattr(node.place[0], "lineno", 0) - loop.lineno > 2
+                place = (loop.iter, node.place[1]) if far else node.place  # what turns the loop round
+                yield Answer(place, text, (event.place,) if event.place is not None else ())
                 return
 
 
 def _recursive(node: Node) -> bool:
-    """``x + 0.9 * (the same of the turn before)``."""
+    """``x + 0.9 * (the same of the turn before)``, whatever else is multiplied."""
     for item in node.inputs[:2]:
-        if not isinstance(item, Node) or item.op != "mul" or len(item.inputs) < 2:
+        factors = _factors(item, 0)
+        numbers = [n for f in factors if (n := number_of(f)) is not None]
+        if len(factors) < 2 or not any(0.5 <= n < 1 for n in numbers):
             continue
-        numbers = [number_of(i) for i in item.inputs[:2]]
-        if not any(n is not None and 0.5 <= n < 1 for n in numbers):
-            continue
-        for inner in item.inputs[:2]:
+        for inner in factors:
             before = inner.inputs if isinstance(inner, Node) and inner.op in ("either", "counter") else (inner,)
             if any(isinstance(b, Node) and b.place is not None and node.place is not None
                    and b.place[0] is node.place[0] for b in before):  # fmt: skip
                 return True
     return False
+
+
+def _factors(value: Value, depth: int) -> list[Value]:
+    if isinstance(value, Node) and value.op == "mul" and len(value.inputs) > 1 and depth < 6:
+        return [f for i in value.inputs[:2] for f in _factors(i, depth + 1)]
+    return [value]
 
 
 def _kept(run: Rehearsing, node: Node, loop: ast.For) -> bool:

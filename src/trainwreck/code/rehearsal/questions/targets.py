@@ -45,6 +45,9 @@ class Fitted(NamedTuple):
     output: Node
     target: Node
     found: Bootstrap
+    sign: int
+    """That of the error in the loss."""
+    error: Node
 
 
 def bootstraps(run: Rehearsing) -> list[Bootstrap]:
@@ -74,7 +77,7 @@ def _bootstrap(node: Node, inside: set[int]) -> Bootstrap | None:
         numbers, factors = _factors(rest_)
         if not numbers or not all(LEAST_DISCOUNT < n <= 1 for n in numbers) or len(numbers) > 2:
             continue
-        values = [f for f in factors if _is_value(f)]
+        values = [f for f in factors if is_value(f)]
         if len(values) == 1 and _is_reward(reward, inside):
             others = tuple(f for f in factors if f is not values[0])
             return Bootstrap(node, reward, rest_, numbers, others, values[0])
@@ -91,7 +94,7 @@ def _factors(value: Value, depth: int = 0) -> tuple[tuple[float, ...], tuple[Nod
     return (), (value,) if isinstance(value, Node) else ()
 
 
-def _is_value(node: Node) -> bool:
+def is_value(node: Node) -> bool:
     """True for what a network says of a state: its layers stand behind it, with nothing but arithmetic between."""
     return any(n.op in RAW or n.op in ("param", "embedding") for n in ancestors(node, through=chooses))
 
@@ -119,8 +122,8 @@ def fits(run: Rehearsing) -> list[Fitted]:
                     continue
                 for output, target in (pair, pair[::-1]):
                     inside = [by_id[id(n)] for n in ancestors(target, through=_outside_layers) if id(n) in by_id]
-                    if inside and _is_value(output):
-                        made.append(Fitted(event, output, target, inside[0]))
+                    if inside and is_value(output):
+                        made.append(Fitted(event, output, target, inside[0], term.sign, term.node))
                         break
         run.memo["bootstrap-fits"] = made
     kept: list[Fitted] = run.memo["bootstrap-fits"]
@@ -139,6 +142,20 @@ def _outside_layers(node: Node) -> bool:
 
 def chooses(node: Node) -> bool:
     return node.op in CHOOSES
+
+
+def error_raised(run: Rehearsing) -> Iterator[Answer]:
+    """The distance from the target is taken off the loss: the critic moves away from it."""
+    for event, found in losses_of(run):
+        errors = {id(one.error) for one in fits(run) if one.event is event and one.sign < 0}
+        for term in found:
+            if id(term.node) not in errors:
+                continue
+            signs = [n for n in term.path if n.op in ("sub", "neg") and n.place is not None]
+            place = signs[-1].place if signs else term.node.place
+            if place is not None:
+                yield Answer(place, "the critic's error is taken off the loss: it moves away from its target")
+                return
 
 
 # ---------------------------------------------------------------------- the end of an episode
@@ -184,11 +201,11 @@ def end_missing(run: Rehearsing) -> Iterator[Answer]:
     final = {id(n) for n in run.nodes if key_of(n) in known and not timed(n)}
     if not final or not _kept(run, final):
         return
+    rewards = {id(b.reward) for b in bootstraps(run)}
     told: set[int] = set()
     for one in fits(run):
-        reward = one.found.reward
-        inner = [n for n in ancestors(one.target, through=_beside(reward)) if n is not reward]
-        if any(n.op in OPAQUE or flags(n) for n in inner):
+        inner = [n for n in ancestors(one.target, through=_beside(rewards)) if id(n) not in rewards]
+        if any(n.op in OPAQUE or flags(n) for n in inner) or _recursive(one.found):
             continue
         place = one.found.product.place
         if any(n.op in ("masked_fill", "where", "setitem_mask") for n in inner) or place is None:
@@ -199,8 +216,16 @@ def end_missing(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(place, text, tuple(p for p in (one.event.place,) if p is not None))
 
 
-def _beside(reward: Value) -> Callable[[Node], bool]:
-    return lambda node: chooses(node) and node is not reward
+def _recursive(found: Bootstrap) -> bool:
+    """True for a return that is summed up from the last step on: another question is asked of those."""
+    at = found.node.place
+    return at is not None and any(
+        isinstance(c, Node) and c.place is not None and c.place[0] is at[0] for c in candidates(found.value)
+    )
+
+
+def _beside(rewards: set[int]) -> Callable[[Node], bool]:
+    return lambda node: chooses(node) and id(node) not in rewards
 
 
 def _kept(run: Rehearsing, final: set[int]) -> bool:
@@ -346,7 +371,7 @@ def _whole(node: Node) -> bool:
             if not isinstance(reward, Node) or not isinstance(rest, Node) or not _is_reward(reward, set()):
                 continue
             numbers, factors = _factors(rest)
-            if not numbers and any(_is_value(f) for f in factors) and not rest.grad and _data(reward):
+            if not numbers and any(is_value(f) for f in factors) and not rest.grad and _data(reward):
                 return True
     return False
 
@@ -362,8 +387,10 @@ __all__ = [
     "discounted_twice",
     "end_missing",
     "end_turned",
+    "error_raised",
     "first_call",
     "fits",
+    "is_value",
     "put_aside",
     "reward_discounted",
     "selected",

@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.questions.targets import first_call, fits, put_as
 from trainwreck.code.rehearsal.questions.terms import parameters_behind
 
 KEEPS = frozenset(["append", "add", "put", "appendleft", "push", "store", "remember"])
+ARRAYS = frozenset(["ravel", "flatten", "array", "concatenate", "copy", "astype", "stack", "getitem"])
 LEAST = 3
 """A record of a step has at least a state, an action and what follows."""
 
@@ -31,6 +32,16 @@ def records(run: Rehearsing) -> list[Record]:
     if "records" not in run.memo:
         found = [r for e in run.tape if e.name in KEEPS and e.turns and e.place is not None for r in [_listed(
             e.args, (*e.stack, e.place), e.turns)] if r is not None]  # fmt: skip
+        apart: dict[tuple[object, ...], list[tuple[Node, Place, tuple[Turn, ...]]]] = {}
+        for event in run.tape:
+            only = event.args[0] if event.name in KEEPS and len(event.args) == 1 else None
+            turns = _of_steps(event.turns)
+            if isinstance(only, Node) and turns and event.place is not None:
+                seen = (p for p in reversed((*event.stack, event.place)) if p[1] is turns[-1].scope)
+                apart.setdefault(tuple(map(id, turns)), []).append((only, next(seen, event.place), turns))
+        for lists in apart.values():
+            if len(lists) >= LEAST:
+                found.append(Record(tuple(n for n, _, _ in lists), lists[0][1], lists[0][2]))
         written: dict[tuple[object, ...], list[Node]] = {}
         for node in run.nodes:
             if node.op == "setitem" and node.turns and len(node.inputs) > 2 and node.stack and node.place is not None:
@@ -44,6 +55,13 @@ def records(run: Rehearsing) -> list[Record]:
         run.memo["records"] = found
     made: list[Record] = run.memo["records"]
     return made
+
+
+def _of_steps(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+    """Without the loops over a few things that are written out (the lists that one step is put into)."""
+    while turns and isinstance(turns[-1].over, tuple):
+        turns = turns[:-1]
+    return turns
 
 
 def _listed(args: tuple[Value, ...], seen: tuple[Place, ...], turns: tuple[Turn, ...]) -> Record | None:
@@ -163,7 +181,7 @@ def _wide(value: Node) -> bool:
         return any(_wide(c) for c in candidates(value) if isinstance(c, Node))
     if value.shape.dims:
         return True
-    if value.shape.open and value.op in ("ravel", "flatten", "array", "concatenate", "copy", "astype", "stack", "getitem"):
+    if value.shape.open and value.op in ARRAYS:
         return True
     return value.op == "part" and value.inputs[1:] == (0,)
 

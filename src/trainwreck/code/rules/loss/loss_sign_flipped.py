@@ -33,6 +33,7 @@ from trainwreck.code.rehearsal.questions.quantiles import sides_exchanged
 from trainwreck.code.rehearsal.questions.signs import divergence, flipped
 from trainwreck.code.rehearsal.questions.soft import squashed_wrongly, temperature_turned
 from trainwreck.code.rehearsal.questions.spread import narrowed
+from trainwreck.code.rehearsal.questions.targets import error_raised
 from trainwreck.code.rehearsal.questions.uncertainty import unbounded
 from trainwreck.code.rehearsal.questions.variational import one_sign_wrong
 from trainwreck.code.rule import sighting
@@ -202,6 +203,7 @@ def find(project: Project) -> Iterator[Evidence]:
         yield from answers(__name__, project, clip_turned)
         yield from answers(__name__, project, squashed_wrongly)
         yield from answers(__name__, project, temperature_turned)
+        yield from answers(__name__, project, error_raised)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
