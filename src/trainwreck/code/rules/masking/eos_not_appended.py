@@ -9,14 +9,14 @@ When it is fine: where the sequences come from elsewhere with their end, or all 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.facts import source
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import Rehearsing, rehearsals
-from trainwreck.code.rehearsal.domain import Items
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Table, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -84,6 +84,9 @@ TOKENISERS = pattern(
 )
 """Libraries, files and special texts by which an end may come into the data unseen."""
 COMPARES = frozenset(["eq", "equal"])
+PICKS = frozenset(["argmax", "multinomial", "sample", "topk", "max"])
+MAX_NESTED = 4
+"""Lists within lists: rows of tokens in batches."""
 STARTS = (ast.List, ast.Tuple)
 PUTS = frozenset(["tensor", "full", "append", "insert", "full_like"])
 
@@ -93,8 +96,9 @@ def find(project: Project) -> Iterator[Evidence]:
     runs = rehearsals(project)
     if not runs or TOKENISERS.search(source(project)):
         return
-    trained = {id(p[0]) for run in runs for e in run.tape if e.name == "backward" for n in ancestors(e.subject)
-               for p in (*n.stack, *([n.place] if n.place is not None else []))}  # fmt: skip
+    behind = [n for run in runs for e in run.tape if e.name == "backward" for n in ancestors(e.subject)]
+    trained = {id(p[0]) for n in behind for p in (*n.stack, *([n.place] if n.place is not None else []))}
+    trained |= {id(i.place[0]) for n in behind for i in _lists(n.inputs) if i.place is not None}
     answers = _answers(runs)
     for walked in project.walked.values():
         top = walked.top
@@ -103,19 +107,23 @@ def find(project: Project) -> Iterator[Evidence]:
         for end, value in numbers.items():
             mine = uses.get(end, [])
             puts = [use for use in mine if not _compared(use)]
-            if not any(_stops(use) or _cuts(use) for use in mine) or any(_answered(use, answers) for use in puts):
+            if not any(_stops(use) or _cuts(use) for use in mine):
+                continue
+            begun = _begun(runs, {n for name, n in numbers.items() if name != end}, value)
+            if begun is None and any(_answered(use, answers) for use in puts):
                 continue
             if list(numbers.values()).count(value) > 1 or _written_elsewhere(top.module.tree, value):
                 continue
             starts = [u for name in numbers if name != end for u in uses.get(name, []) if _starts(u)]
             prompted = [u for u in starts if _beside_data(u) and any(id(a) in trained for a in u[1])]
-            if not prompted:
+            if not prompted and begun is None:
                 continue
-            node, scope = prompted[0][0], _scope(walked.scopes, prompted[0][0], top)
+            place = (prompted[0][0], _scope(walked.scopes, prompted[0][0], top)) if prompted else begun
             text = f"sequences get a start token here, and none gets {end}, at which the generation stops"
             stop = next(use for use in mine if _stops(use) or _cuts(use))
             proof = [(top.module.path, stop[0].lineno, ast.unparse(stop[1][0])[:80])]
-            yield sighting(__name__, (node, scope), text, proof=proof)
+            if place is not None:
+                yield sighting(__name__, place, text, proof=proof)
             break
 
 
@@ -135,9 +143,38 @@ def _answers(runs: Sequence[Rehearsing]) -> set[int] | None:
                 if inner.op in ("argument", "call"):
                     return None
                 found |= {id(p[0]) for p in (*inner.stack, *([inner.place] if inner.place is not None else []))}
-            found |= {id(i.place[0]) for n in ancestors(target) for i in n.inputs
-                      if isinstance(i, Items) and i.place is not None}  # fmt: skip
+            found |= {id(i.place[0]) for n in ancestors(target) for i in _lists(n.inputs) if i.place is not None}
     return found
+
+
+def _begun(runs: Sequence[Rehearsing], starts: set[int], end: int) -> Place | None:
+    """Where a row of tokens that the network answers gets a start token; None where one may hold the end."""
+    found: Place | None = None
+    for run in runs:
+        targets = [
+            n.inputs[1] for n in run.nodes if n.op in ("cross_entropy", "nll_loss") and len(n.inputs) > 1 and n.grad
+        ]
+        for node in ancestors(tuple(targets)):
+            rows = list(_lists(node.inputs))
+            given = [v for i in ((*node.inputs, *node.options.values()), *(r.items for r in rows)) for v in i]
+            given += [v for i in node.inputs if isinstance(i, Table) for v in i.entries.values()]
+            if node.op in ("argument", "call") or any(v == end for v in given if _whole(v)):
+                return None
+            for row in rows:
+                first, rest = row.items[0] if row.items else None, row.items[1:]
+                if _whole(first) and first in starts and any(isinstance(v, Node) for v in rest):
+                    put = next((e.place for e in run.tape if e.name == "insert" and e.subject is row), row.place)
+                    found = put  # the innermost list comes last
+    return found
+
+
+def _lists(values: Iterable[Value], depth: int = 0) -> Iterator[Items]:
+    """The lists among values, those within them, and those whose elements they were made from one by one."""
+    for value in values:
+        if isinstance(value, Items):
+            yield value
+        if isinstance(value, Items | tuple) and depth < MAX_NESTED:
+            yield from _lists(value if isinstance(value, tuple) else (*value.items, value.source), depth + 1)
 
 
 def _answered(use: Use, answers: set[int] | None) -> bool:
@@ -202,14 +239,18 @@ def _cuts(use: Use) -> bool:
 def _stops(use: Use) -> bool:
     """A comparison in a loop that decides to leave it, or who is done."""
     above = use[1]
-    loops = [a for a in above if isinstance(a, ast.For | ast.While)]
-    if not loops or not any(isinstance(n, ast.Break | ast.Return) for n in ast.walk(loops[0])):
-        return False
     statement = next((a for a in above if isinstance(a, ast.stmt)), None)
     test = isinstance(statement, ast.If) and any(isinstance(n, ast.Break | ast.Return) for n in statement.body)
-    left = any(isinstance(n, ast.Call) and last_name(n.func) in ("argmax", "multinomial", "sample", "topk", "max")
-               for n in ast.walk(loops[0]))  # fmt: skip
-    return left and (test or isinstance(statement, ast.AugAssign | ast.Assign))
+    if not test and not isinstance(statement, ast.AugAssign | ast.Assign):
+        return False
+    return any(_generates(loop) for loop in above if isinstance(loop, ast.For | ast.While))
+
+
+def _generates(loop: ast.AST) -> bool:
+    """True for a loop that picks one token after the other, and may be left."""
+    inner = list(ast.walk(loop))
+    picks = any(isinstance(n, ast.Call) and last_name(n.func) in PICKS for n in inner)
+    return picks and any(isinstance(n, ast.Break | ast.Return) for n in inner)
 
 
 def _starts(use: Use) -> bool:
