@@ -40,14 +40,34 @@ def _wrong(run: Rehearsing, value: Value, last: Place | None, *, whole: bool) ->
         squares = -base.sign if base.node.op == "log_prob" else base.sign
         if last is None or squares != (1 if whole else -1):
             continue
-        stretches = _stretches(base.node)
-        keys = [(t, key) for t in found if t is not base for key in _keys(t.node) if key in stretches]
-        meant = [(t, stretches[key]) for t, key in keys]
+        known = stretches(base.node)
+        keys = [(t, key) for t in found if t is not base for key in _keys(t.node) if key in known]
+        meant = [(t, known[key]) for t, key in keys]
         if meant and all(t.sign == squares * sign for t, sign in meant):
             place = _place(run, meant[0][0], base) if whole else meant[0][0].place
+            place = (_taken_off(run, meant[0][0], meant[0][1], base) if whole else None) or place
             text = "where the data are stretched their density falls: this log-determinant has the wrong sign"
             return Answer(place or last, text, (last,))
     return None
+
+
+def _taken_off(run: Rehearsing, wrong: Term, stretch: int, base: Term) -> Place | None:
+    """The minus outside of the layer, where the layer's own log-determinant has the sign of its stretch."""
+    at, minus = wrong.node, list[Node]()
+    for _ in range(40):
+        after = [u for u in users(run).get(id(at), ()) if u.grad and u.op in (*LINEAR, "sum", "mean")]
+        if not after:
+            break
+        user = after[-1]
+        if user.op == "neg" or (user.op == "sub" and len(user.inputs) > 1 and user.inputs[1] is at):
+            minus.append(user)
+        at = user
+    scope = wrong.node.place[1] if wrong.node.place is not None else None
+    inner = [n for n in minus if n.place is not None and n.place[1] is scope]
+    if (-1) ** len(inner) != stretch:
+        return None
+    outer = [n.place for n in minus if n not in inner and n.place is not None]
+    return next((p for p in outer if not _covers(run, p, base.node)), None)
 
 
 def _covers(run: Rehearsing, minus: Place, base: Node) -> bool:
@@ -72,7 +92,7 @@ def _keys(node: Node) -> list[int]:
     return found
 
 
-def _stretches(density: Node) -> dict[int, int]:
+def stretches(density: Node) -> dict[int, int]:
     """For each factor on the way from the data to the argument of a density: is it multiplied (+1) or divided (-1).
 
     A factor ``exp(s)`` stands under each summand of ``s``, any other under itself."""

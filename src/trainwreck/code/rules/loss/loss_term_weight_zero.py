@@ -19,6 +19,8 @@ from trainwreck.code.objective import Term, multipliers, objectives
 from trainwreck.code.order import training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.log_dets import left_out
 from trainwreck.code.rule import sighting
 from trainwreck.code.terms import error_kinds, gaussian_kl
 from trainwreck.code.values import values
@@ -158,6 +160,10 @@ OPTIONAL = pattern(r"aux|reg|l1|l2|smooth|penal|distil|entropy|ent_|decay|consis
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), left_out)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from _unused(project)
     yield from _weightless(project)
 

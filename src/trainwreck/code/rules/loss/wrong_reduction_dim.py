@@ -22,6 +22,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.axes import wrong_axis
 from trainwreck.code.rehearsal.questions.grouping import other_groups
 from trainwreck.code.rehearsal.questions.lengths import apart
+from trainwreck.code.rehearsal.questions.log_dets import reduced_otherwise
 from trainwreck.code.rehearsal.questions.normalising import other_axis as features_missed
 from trainwreck.code.rehearsal.questions.pixels import other_axis
 from trainwreck.code.rehearsal.questions.sampleaxis import picked_over_samples
@@ -116,6 +117,7 @@ def find(project: Project) -> Iterator[Evidence]:
     asked = (
         wrong_axis,
         features_missed,
+        reduced_otherwise,
         apart,
         other_axis,
         within_samples,

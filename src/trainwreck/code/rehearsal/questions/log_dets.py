@@ -1,0 +1,117 @@
+"""Log-determinants of normalising flows: are they part of the objective, and summed up for each sample?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.axes import along
+from trainwreck.code.rehearsal.questions.flows import DENSITIES, stretches
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, users
+from trainwreck.code.rehearsal.questions.signs import Term, terms
+
+ADDS = frozenset(["sum", "mean", "neg", "add", "sub", "mul"]) | STRUCTURE
+
+
+def left_out(run: Rehearsing) -> Iterator[Answer]:
+    """The objective is a density of what was stretched; the logarithms of the stretch are worked out and left out."""
+    for found, base, keys in _flows(run):
+        if any(id(t.node) in keys for t in found):
+            continue
+        dropped = _dropped(run, keys)
+        if dropped is not None and dropped.place is not None and base.node.place is not None:
+            scope = base.node.place[1]
+            ways = [at for at in (*dropped.stack, dropped.place) if at[1] is scope]
+            text = (
+                "the logarithm of the stretch is worked out and is no part of the objective: density is not conserved"
+            )
+            yield Answer(ways[-1] if ways else dropped.place, text, (base.node.place,))
+            return
+
+
+def reduced_otherwise(run: Rehearsing) -> Iterator[Answer]:
+    """The density is summed over the features of each sample, and the logarithm of the stretch is averaged over them,
+    or summed over the samples."""
+    for found, base, keys in _flows(run):
+        density = _reduction(run, base.node)
+        if density is None or density.op != "sum" or along(density) not in (1, -1):
+            continue
+        for term in found:
+            size = _reduction(run, term.node) if id(term.node) in keys else None
+            if size is None or size.place is None or term.node.shape.open or len(term.node.shape.dims) != 2:
+                continue
+            axis = along(size)
+            if size.op == "mean" and axis in (None, 1, -1):
+                text = "the logarithm of the stretch is averaged over the features, and the density is summed over them"
+            elif size.op == "sum" and axis == 0:
+                text = "the logarithm of the stretch is summed over the samples, and the density over the features"
+            else:
+                continue
+            yield Answer(size.place, text, (density.place,) if density.place is not None else ())
+            return
+
+
+def _flows(run: Rehearsing) -> Iterator[tuple[list[Term], Term, set[int]]]:
+    """(the summands of an objective, a density among them, the logarithms of what its argument was stretched by)."""
+    for event in backwards(run):
+        found = [t for t in terms(event.subject) if t.node.grad and not t.factors]
+        for base in found:
+            if base.node.op not in DENSITIES or not base.sign:
+                continue
+            exponents = set(stretches(base.node))
+            if exponents:
+                yield found, base, exponents
+                break
+
+
+def _dropped(run: Rehearsing, keys: set[int]) -> Node | None:
+    """The last sum of such logarithms that nothing is computed from."""
+    table = users(run)
+    queue = [n for n in run.nodes if id(n) in keys]
+    seen = set(keys)
+    ends: list[Node] = []
+    for _ in range(600):
+        if not queue:
+            break
+        node = queue.pop()
+        after = [u for u in table.get(id(node), ()) if u.grad]
+        if node.op in ("sum", "mean", "neg", "add", "sub") and not after and id(node) not in keys:
+            ends.append(node)
+        for user in after:
+            if (
+                user.op in ADDS
+                and id(user) not in seen
+                and all(not isinstance(i, Node) or i.op != "exp" for i in user.inputs)
+            ):
+                seen.add(id(user))
+                queue.append(user)
+    summed = [n for n in ends if _summed(n)]
+    return max(summed, key=lambda n: n.serial) if summed else None
+
+
+def _summed(node: Node) -> bool:
+    """True where a sum over features lies on the way."""
+    at: Node | None = node
+    for _ in range(12):
+        if at is None:
+            return False
+        if at.op in ("sum", "mean"):
+            return True
+        at = next((i for i in at.inputs if isinstance(i, Node) and i.grad), None)
+    return False
+
+
+def _reduction(run: Rehearsing, node: Node) -> Node | None:
+    """The first sum or mean that a value goes into."""
+    at = node
+    for _ in range(8):
+        after = [u for u in users(run).get(id(at), ()) if u.grad and u.op in (*ADDS, "div")]
+        sums = [u for u in after if u.op in ("sum", "mean")]
+        if sums:
+            return sums[0]
+        if not after:
+            return None
+        at = after[0]
+    return None
