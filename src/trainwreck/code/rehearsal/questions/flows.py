@@ -67,7 +67,21 @@ def _taken_off(run: Rehearsing, wrong: Term, stretch: int, base: Term) -> Place 
     if (-1) ** len(inner) != stretch:
         return None
     outer = [n.place for n in minus if n not in inner and n.place is not None]
-    return next((p for p in outer if not _covers(run, p, base.node)), None)
+    turned = next((p for p in outer if not _covers(run, p, base.node)), None)
+    return turned or (_met(run, wrong.node, base.node) if not outer else None)
+
+
+def _met(run: Rehearsing, stretch: Node, density: Node) -> Place | None:
+    """Where the two are put together."""
+    level, behind = [stretch], {id(stretch)}
+    while level and len(behind) < LONGEST:
+        for node in level:
+            if node.op in ("add", "sub") and any(n is density for n in ancestors(node)):
+                return node.place
+        after = [u for n in level for u in users(run).get(id(n), ()) if u.grad and id(u) not in behind]
+        level = list({id(u): u for u in after}.values())
+        behind |= {id(u) for u in level}
+    return None
 
 
 def _covers(run: Rehearsing, minus: Place, base: Node) -> bool:
