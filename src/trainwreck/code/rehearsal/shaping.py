@@ -51,6 +51,8 @@ LOSSES = frozenset(
 )
 SIZES = frozenset(["view", "reshape", "expand", "repeat", "tile", *CREATES, "eye", "arange", "linspace", "randperm"])
 """Functions whose arguments are sizes: a value that is computed is a size that is not known."""
+NEW = {f"new_{name}": name for name in ("zeros", "ones", "full", "empty")}
+"""``x.new_zeros(3)``: as ``zeros(3)``, on the device of ``x``."""
 MAKERS = {"tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor", "Tensor", "from_numpy"}
 GENERATORS = frozenset(["default_rng", "RandomState"])
 DRAWS = {
@@ -212,6 +214,9 @@ def _function(node: Node, first: Value) -> Value:
         return _drawn(node)
     if op == "choice" and (made or node.full.startswith("numpy.random")):
         return _chosen(node)
+    if op in NEW and isinstance(first, Node):
+        given = [_given(v, sizes=True) for v in args]
+        return created(NEW[op], given, {k: _given(v, sizes=True) for k, v in node.options.items()}, _call(node), False)
     if op in ("meshgrid", "mgrid"):
         return grid(node) if op == "meshgrid" else ruled(node)
     if op == "arange" and node.full and all(not isinstance(v, Node) for v in node.inputs):

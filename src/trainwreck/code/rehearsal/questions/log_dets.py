@@ -40,7 +40,8 @@ def reduced_otherwise(run: Rehearsing) -> Iterator[Answer]:
             continue
         for term in found:
             size = _reduction(run, term.node) if id(term.node) in keys else None
-            if size is None or size.place is None or term.node.shape.open or len(term.node.shape.dims) != 2:
+            shape = term.node.shape
+            if size is None or size.place is None or shape.open or len(shape.dims) != 2 or shape.dims[1] == 1:
                 continue
             axis = along(size)
             if size.op == "mean" and axis in (None, 1, -1):
