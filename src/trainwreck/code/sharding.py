@@ -48,6 +48,19 @@ def whole_walk(project: Project, method: Scope) -> ast.AST | None:
     return None
 
 
+def numbered(project: Project, walk: ast.AST, method: Scope) -> tuple[ast.AST, Scope]:
+    """Where the numbers of the samples are made: the one ``return`` of a method that the loop asks, or the loop."""
+    over = walk.iter if isinstance(walk, ast.For) else walk
+    for node in ast.walk(over):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self":
+            inner = project.find_method(method.owner, called.attr) if method.owner is not None else None
+            returns = [n for n in ast.walk(inner.node) if isinstance(n, ast.Return)] if inner is not None else []
+            if inner is not None and len(returns) == 1:
+                return returns[0], inner
+    return walk, method
+
+
 def _numbers(node: FunctionNode) -> set[str]:
     """Names that hold what depends on the number of the worker, to the end of all assignments."""
     infos, known = set[str](), set[str]()

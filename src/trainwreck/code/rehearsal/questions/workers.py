@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import number
 from trainwreck.code.rehearsal.questions.streams import DRAWS
 from trainwreck.code.scopes import Scope
+from trainwreck.code.sharding import numbered
 
 SPAWNING = frozenset(["spawn", "forkserver"])
 HANDED = ("dataset", "collate_fn", "worker_init_fn")
@@ -178,7 +179,8 @@ def unsharded(run: Rehearsing) -> Iterator[Answer]:
         if any(_asks(t.node, walk, told_in) for t in loops) or any(_draws_each(t.node, inside) for t in loops):
             continue
         text = f"each of the {workers:.0f} workers yields every sample: its number decides about none of them"
-        yield Answer((loops[0].node, walk.scope), text, (loader.place,) if loader.place is not None else ())
+        proof = (loader.place,) if loader.place is not None else ()
+        yield Answer(numbered(run.project, loops[0].node, walk.scope), text, proof)
 
 
 def _asks(loop: ast.AST, walk: Function, calls: set[int]) -> bool:

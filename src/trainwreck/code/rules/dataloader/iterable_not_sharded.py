@@ -25,7 +25,7 @@ from trainwreck.code.rehearsal.questions.workers import unsharded
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS
-from trainwreck.code.sharding import whole_walk
+from trainwreck.code.sharding import numbered, whole_walk
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -100,7 +100,8 @@ def _seen(project: Project) -> Iterator[Evidence]:
                 __name__, (method.node, method), f"{said}: nothing here asks which worker it is", proof=[call]
             )
         elif (walk := whole_walk(project, method)) is not None:
-            yield sighting(__name__, (walk, method), f"{said}: its number decides about none of them", proof=[call])
+            place = numbered(project, walk, method)
+            yield sighting(__name__, place, f"{said}: its number decides about none of them", proof=[call])
 
 
 def _started(project: Project, call: Call) -> bool:
