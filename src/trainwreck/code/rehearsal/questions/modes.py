@@ -303,13 +303,13 @@ def inside_another(run: Rehearsing, forward: Event) -> bool:
     if "forwards-by-place" not in run.memo:
         table: dict[int, list[Event]] = {}
         for event in run.tape:
-            if event.name == "forward" and event.place is not None and isinstance(event.result, Node):
+            if event.name == "forward" and event.place is not None and any(True for _ in parts(event.result)):
                 table.setdefault(id(event.place[0]), []).append(event)
         run.memo["forwards-by-place"] = table
     known: dict[int, list[Event]] = run.memo["forwards-by-place"]
     end = max((n.serial for n in parts(forward.result)), default=forward.serial)
     return any(
-        o.serial < forward.serial and o.result.serial >= end
+        o.serial < forward.serial and max(n.serial for n in parts(o.result)) >= end
         for place in forward.stack
         for o in known.get(id(place[0]), ())
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Value
-from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.graph import opaque, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import (
     backwards,
@@ -113,11 +113,18 @@ def clipped_elsewhere(run: Rehearsing) -> Iterator[Answer]:
                 when = "before the backward" if near.serial > event.serial else "after the step"
                 text = f"clipping stands {when}: it finds no gradient that is still to be used"
                 yield Answer(event.place, text, (near.place,) if near.place is not None else ())
+            elif any(_blind(b) for b in backwards(run)):
+                continue  # what a transformed function makes of parameters isn't followed
             elif any(b.turns for b in backwards(run)) and parameters_of(event.get("parameters", 0))[1]:
                 yield Answer(event.place, "these parameters get no gradient from any backward: others are meant", ())
         elif after and not any(ids(params) & ids(held(s)) for s in after):
             text = "the parameters that are clipped here are not those that the next step moves"
             yield Answer(event.place, text, tuple(s.place for s in after[:1] if s.place is not None))
+
+
+def _blind(backward: Event) -> bool:
+    """True where the loss may be made of parameters that aren't seen: it hangs on none, or on what isn't understood."""
+    return not reached(backward) or opaque(backward.subject)
 
 
 def clipped_scaled(run: Rehearsing) -> Iterator[Answer]:

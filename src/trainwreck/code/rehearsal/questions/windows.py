@@ -134,6 +134,8 @@ def window_of(node: Node, depth: int = 0) -> Window | None:
         return None
     base, index = node.inputs[0], node.inputs[1]
     inner = window_of(base, depth + 1)
+    if inner is not None and base.op == "getitem" and _axis(index) != _axis(base.inputs[1]):
+        return inner  # some columns of the window
     if isinstance(index, tuple):
         whole = [i for i in index if i is not None and not _whole(i)]
         if len(whole) != 1 or index[-1] is not whole[0]:
@@ -149,6 +151,11 @@ def window_of(node: Node, depth: int = 0) -> Window | None:
         return Window(base, first, Linear(end.terms, end.constant - 1), node.place)
     at = linear(index)
     return Window(base, at, at, node.place) if at is not None and at.terms else None
+
+
+def _axis(index: Value) -> int:
+    """The axis that the last of the indices picks from: from the left, or -1 where all before it are left out."""
+    return (len(index) - 1 if Ellipsis not in index else -1) if isinstance(index, tuple) else 0
 
 
 def _whole(index: Value) -> bool:

@@ -222,7 +222,7 @@ def _seen(project: Project) -> Iterator[Evidence]:
                 text = "the network is in evaluation mode when this loop begins, and nothing switches it back"
                 yield sighting(__name__, (outer, scope), text, proof=[at])
             continue
-        if _of_others(project, outer, scope):
+        if _of_others(project, outer, scope) or _of_copies(project, outer, scope, training.steps):
             continue
         before = [
             c
@@ -256,6 +256,24 @@ def _of_others(project: Project, outer: ast.AST, scope: Scope) -> bool:
     nodes = {id(n) for n in ast.walk(outer)}
     built = [{id(c.node) for c in made(project, c.receiver, scope)} for c in inside if c.receiver is not None]
     return bool(built) and all(b & nodes for b in built)
+
+
+COPIES = frozenset(["AveragedModel", "deepcopy", "ModelEmaV2", "ModelEmaV3", "EMA", "ExponentialMovingAverage"])
+
+
+def _of_copies(project: Project, outer: ast.AST, scope: Scope, steps: list[Call]) -> bool:
+    """True if the loop puts only copies of what is trained into evaluation mode: averages of its weights."""
+    trained = _trained(project, _stepped(project, steps))
+    nodes = set(ast.walk(outer))
+    inside = [c for c in project.calls("eval") if c.receiver is not None and c.node in nodes]
+    called = [c for n in nodes if isinstance(n, ast.Call) and (c := project.resolve(n.func, scope)) is not None]
+    if any(".eval(" in written(c.node) for c in called if c.kind == "function"):
+        return False
+    for call in inside:
+        calls = made(project, call.receiver, scope) if call.receiver is not None else []
+        if not calls or any(c.name not in COPIES or id(c.node) in trained for c in calls):
+            return False
+    return bool(inside)
 
 
 def _stepped(project: Project, steps: list[Call]) -> list[Call]:
