@@ -177,6 +177,9 @@ def _effect(run: Rehearsing, asked: Asked) -> Value:
             loaded = _loaded(run, held, asked)
             run.event("load", None, asked.args, asked.options, asked.place, full=asked.full, result=loaded)
             return loaded
+        states = [e.args[0] for e in saved if isinstance(e.args[0], Node) and e.args[0].op == "state_dict"]
+        if len(places) == 1 and states:
+            made = run.node("loaded", (states[-1],), asked.place, full=asked.full, grad=False)
     run.event(asked.name, None, asked.args, asked.options, asked.place, full=asked.full, result=made)
     return made
 

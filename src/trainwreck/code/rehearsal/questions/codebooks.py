@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.initial import at_start
 from trainwreck.code.rehearsal.questions.quantising import lookups
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, users
@@ -36,6 +38,37 @@ def badly_started(run: Rehearsing) -> Iterator[Answer]:
         elif known is not None and known[0] > FAR:
             text = f"the codes start with a size of about {known[0]:.2g}, far from what an encoder gives at first"
             yield Answer(known[1], text, proof)
+
+
+def learned_twice(run: Rehearsing) -> Iterator[Answer]:
+    """Codes that a backward reaches and an optimizer holds, and that each turn overwrites with averages of data."""
+    moved = {id(p) for s in steps(run) if s.turns for p in held(s)}
+    reached = {id(p) for e in run.tape if e.name == "backward" and e.turns for p in e.state.get("reached", ())}
+    told: set[int] = set()
+    for found in lookups(run):
+        codes = found.codes
+        if codes.op != "param" or id(codes) in told or id(codes) not in moved & reached or codes.place is None:
+            continue
+        written = [w for w in codes.writes if w.turns and w.name in WRITTEN and _of_data(w.args, codes)]
+        if written and written[0].place is not None:
+            told.add(id(codes))
+            text = "the codes are a parameter that gradients move, and each step overwrites them with averages too"
+            yield Answer(codes.place, text, (written[0].place,))
+
+
+COUNTS = frozenset(["one_hot", "bincount", "scatter_add", "scatter_add_", "index_add", "index_add_"])
+WRITTEN = frozenset(["copy_", "lerp_", "add_"])
+
+
+def _of_data(args: tuple[object, ...], codes: Node) -> bool:
+    """True for averages of what codes were assigned to; not for codes that are scaled, or drawn anew where unused."""
+    if any(isinstance(a, Node) and a.op in ("setitem", "where", "index_copy", "index_put") for a in args):
+        return False
+    behind = [n for a in args for n in ancestors(a, through=lambda n: n is not codes)]
+    kept = [w for n in behind if n.op == "buffer" for w in n.writes]
+    behind += [n for w in kept for a in w.args for n in ancestors(a, through=lambda n: n is not codes)]
+    counts = any(n.op in COUNTS for n in behind)
+    return counts and any(n.op == "batch" or n.op in ("linear", "conv1d", "conv2d") for n in behind)
 
 
 def _multiplied(codes: Node, start: int) -> tuple[float, Place] | None:

@@ -28,7 +28,11 @@ def swapped(run: Rehearsing) -> Iterator[Answer]:
             continue
         pulled = [p for g in decayed for p in _held(g)]
         kept = [p for g in spared for p in _held(g)]
-        if len(pulled) < FEW or not all(map(_flat, pulled)) or not any(_weights(p) for p in kept):
+        both = {id(p) for p in pulled} & {id(p) for p in kept}  # what sorts these isn't known
+        pulled, kept = ([p for p in side if id(p) not in both] for side in (pulled, kept))
+        small = [p for p in pulled if _flat(p)]
+        layers = [p for p in pulled if not _flat(p) and (p.shape.open or _of_layer(p))]
+        if len(small) < FEW or layers or not any(_weights(p) for p in kept):
             continue
         place = _sorted_at(run, pulled) or _listed(decayed) or optimizer.place
         if place is not None:
@@ -52,6 +56,12 @@ def _flat(param: Node) -> bool:
     if param.shape.open and param.name.endswith("bias"):
         return True
     return not param.shape.open and len(param.shape.dims) < 2
+
+
+def _of_layer(param: Node) -> bool:
+    """True for what is no parameter of the program's own, such as a table of positions or a class token."""
+    owner = param.owner
+    return isinstance(owner, Obj) and owner.cls is None and owner.kind.startswith("torch.nn.")
 
 
 def _weights(param: Node) -> bool:

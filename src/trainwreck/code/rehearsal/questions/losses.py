@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import (
     PROBABILITIES,
@@ -45,6 +45,28 @@ def _soft(node: Node) -> bool:
     return node.op in PROBABILITIES and node.grad
 
 
+def _mixed(node: Node, depth: int = 0) -> bool:
+    """True for probabilities that are weighted, added up or divided by their sum: no logarithm, which is below zero."""
+    if not node.grad or depth > MIX:
+        return False
+    if _soft(node):
+        return True
+    inputs = [i for i in node.inputs if isinstance(i, Node)]
+    if node.op in ("mul", "div", "einsum", "matmul", "bmm"):
+        known = [_mixed(i, depth + 1) or bounds(i).low >= 0 for i in inputs]
+        return all(known) and any(_mixed(i, depth + 1) for i in inputs)
+    if node.op in ("add", "sum", "mean", "either", "stack", "clamp", "clamp_min"):
+        return all(_mixed(n, depth + 1) for i in node.inputs[:2] for n in parts(i) if n.grad) and any(
+            n.grad for i in node.inputs[:2] for n in parts(i)
+        )
+    inner = core(node)
+    return len(inner) > 0 and inner != [node] and all(_mixed(n, depth + 1) for n in inner)
+
+
+MIX = 8
+"""Steps from a mixture of probabilities to what is mixed."""
+
+
 def softmax_before_cross_entropy(run: Rehearsing) -> Iterator[Answer]:
     text = "softmax is applied here, and the cross entropy applies it again"
     yield from _before(run, ("cross_entropy",), lambda n: _soft(n) and n.op != "hardsigmoid", text)
@@ -60,7 +82,7 @@ def nll_input(run: Rehearsing) -> Iterator[Answer]:
     for loss, found in _inputs(run, "nll_loss", "ctc_loss"):
         if all(_soft(n) for n in found):
             place = made_at(run, found[0])
-        elif all(n.op in RAW and n.grad for n in found):
+        elif all(n.op in RAW and n.grad for n in found) or all(_mixed(n) for n in found):
             place = loss_place(loss)
         else:
             continue
@@ -82,8 +104,8 @@ def kl_input(run: Rehearsing) -> Iterator[Answer]:
     for loss, found in _inputs(run, "kl_div"):
         if loss.place is None:
             continue
-        if all(_soft(n) for n in found):
-            text = "the first argument is a softmax, and log-probabilities are expected"
+        if all(_soft(n) or _mixed(n) for n in found):
+            text = "the first argument are probabilities, and log-probabilities are expected"
         elif all(n.op in RAW and n.grad for n in found):
             text = "the first argument are raw outputs, and log-probabilities are expected"
         else:

@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.roles import backwards
+from trainwreck.code.rehearsal.questions.signs import Term, terms
 from trainwreck.code.rehearsal.questions.terms import number_of
 
 CHOICES = frozenset(["topk", "argmax", "max", "one_hot", "bincount", "multinomial", "sort", "argsort"])
@@ -41,6 +42,31 @@ def balance_unused(run: Rehearsing) -> Iterator[Answer]:
         yield Answer(_near(run, node, event), "the balance of the experts is computed, and no loss holds it",
                      (node.place,))  # fmt: skip
         return
+
+
+def balance_turned(run: Rehearsing) -> Iterator[Answer]:
+    """The share of the rows of each expert, times its mean probability, is pushed up: the largest expert grows."""
+    events = backwards(run) if steps(run) else []
+    told: set[int] = set()
+    for event in events:
+        routers = _routers(run, {id(n) for n in ancestors(event.subject)})
+        found = terms(event.subject) if routers else []
+        for term in found if any(t.sign > 0 for t in found) else ():
+            if term.sign >= 0 or term.place is None or not _product(term, routers) or id(term.place[0]) in told:
+                continue
+            told.add(id(term.place[0]))
+            text = "the balance of the experts is maximised: the expert with most of the rows is given still more"
+            yield Answer(term.place, text, tuple(p for p in (term.node.place, event.place) if p is not None))
+
+
+def _product(term: Term, routers: list[Node]) -> bool:
+    """``shares * probabilities.mean(0)``: smallest where both are even. Not an entropy, which is largest there."""
+    own = [n for f in term.factors for n in list(ancestors(f, through=lambda n: not n.grad))[:40]]
+    even = not any(n.op in ("log", "log_softmax", "entropy", "logsumexp") for n in own)
+    return even and any(n.op in SHARES for n in own) and any(term.node is r for r in routers)
+
+
+SHARES = frozenset(["one_hot", "bincount", "eq", "scatter", "scatter_", "histc"])
 
 
 def _times_zero(node: Node) -> bool:
@@ -105,4 +131,4 @@ def _near(run: Rehearsing, node: Node, event: Event) -> Place:
     return node.place
 
 
-__all__ = ["balance_unused"]
+__all__ = ["balance_turned", "balance_unused"]

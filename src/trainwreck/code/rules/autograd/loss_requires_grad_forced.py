@@ -19,6 +19,8 @@ from trainwreck.code.order import (
     position,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.forcing import forced
 from trainwreck.code.rule import sighting
 from trainwreck.code.values import is_false, is_true
 from trainwreck.core.evidence import Evidence
@@ -77,6 +79,10 @@ def score(x, net):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), forced)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("backward"):
         name = call.receiver
         if not isinstance(name, ast.Name):

@@ -15,6 +15,8 @@ from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.codebooks import learned_twice
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -37,6 +39,10 @@ b = VectorQuantize(dim=64, codebook_size=512)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _of_library(project), learned_twice)
+
+
+def _of_library(project: Project) -> Iterator[Evidence]:
     for call in project.calls("VectorQuantize"):
         if not project.called(call).startswith("vector_quantize_pytorch") or not complete(project, call):
             continue

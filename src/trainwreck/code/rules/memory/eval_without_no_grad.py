@@ -133,9 +133,19 @@ def _feeding(scope: Scope, names: set[str]) -> set[str]:
 
 def _sums(project: Project, binding: Binding, scope: Scope) -> bool:
     value = binding.value
+    if binding.kind == "append" and _handed_over(project, binding, scope):
+        return False
     if binding.kind == "assign" and isinstance(value, ast.BinOp) and written(value.left) == binding.name:
         return _graph(project, value.right, scope)
     return binding.kind in ("augment", "append") and value is not None and _graph(project, value, scope)
+
+
+def _handed_over(project: Project, binding: Binding, scope: Scope) -> bool:
+    """True for ``trainer.update(loss)``: a method of the program, or one that keeps no single values."""
+    func = getattr(binding.node, "func", None)
+    if not isinstance(func, ast.Attribute):
+        return False
+    return func.attr == "update" or project.resolve(func, scope) is not None
 
 
 def _graph(project: Project, value: ast.expr, scope: Scope) -> bool:
