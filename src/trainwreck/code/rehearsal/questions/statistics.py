@@ -35,6 +35,14 @@ def _updates(run: Rehearsing) -> Iterator[tuple[float, float, Place]]:
                 yield *shares, event.place
 
 
+def shares_of(run: Rehearsing) -> Iterator[tuple[int, float, float, Place]]:
+    """(the function by its ``id``, the shares of old and new, where) for each update of a buffer in a loop."""
+    for node in run.nodes:
+        if node.op == "buffer" and node.writes:
+            for kept, new, place in _written(node):
+                yield id(place[1]), kept, new, place
+
+
 def _written(buffer: Node) -> Iterator[tuple[float, float, Place]]:
     scaled: float | None = None
     for event in buffer.writes:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.forms import distance_wrong
+from trainwreck.code.rehearsal.questions.quantisers import farthest
 from trainwreck.core.evidence import Evidence
 
 _VQ = """
@@ -35,4 +36,4 @@ GOOD = _VQ.replace("SIGN", "-").replace("MARK", "")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, distance_wrong)
+    yield from further(__name__, project, answers(__name__, project, distance_wrong), farthest)

@@ -26,6 +26,7 @@ from trainwreck.code.rehearsal.questions.averaging import swapped as _swapped
 from trainwreck.code.rehearsal.questions.followers import itself, stays
 from trainwreck.code.rehearsal.questions.freezing import backwards_average, left_behind
 from trainwreck.code.rehearsal.questions.horizons import weights_stay
+from trainwreck.code.rehearsal.questions.quantisers import codes_stay, unlike_shares
 from trainwreck.code.rehearsal.questions.statistics import swapped_statistics
 from trainwreck.code.rounds import rounds, turns
 from trainwreck.code.rule import guess, sighting
@@ -108,7 +109,17 @@ SWAPPED = 0.2
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = [_swapped, stays, itself, never_moved, left_behind, backwards_average, swapped_statistics]
+    asked = [
+        _swapped,
+        stays,
+        itself,
+        never_moved,
+        left_behind,
+        backwards_average,
+        swapped_statistics,
+        codes_stay,
+        unlike_shares,
+    ]
     if not any(CORRECTED.search(w.top.module.text) for w in project.walked.values()):
         asked.append(weights_stay)
     yield from further(__name__, project, _written(project), *asked)

@@ -19,6 +19,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.forms import straight_through_wrong
+from trainwreck.code.rehearsal.questions.quantisers import estimator_turned, hard_choice
 from trainwreck.code.rehearsal.questions.quantising import blocked
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -142,7 +143,9 @@ KEEPS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), blocked, straight_through_wrong)
+    yield from further(
+        __name__, project, _written(project), blocked, straight_through_wrong, estimator_turned, hard_choice
+    )
 
 
 def _written(project: Project) -> Iterator[Evidence]:
