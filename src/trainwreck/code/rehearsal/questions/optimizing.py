@@ -54,7 +54,24 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
         if missing:
             told |= ids(missing)
             yield _left_out(run, event, missing, [s for s in after if isinstance(s.subject, Obj)])
+    yield from _of_another(run, stepping, told)
     yield from _thawed(run, stepping)
+
+
+def _of_another(run: Rehearsing, stepping: list[Event], told: set[int]) -> Iterator[Answer]:
+    """The steps after a backward move the parameters of another network of the same kind, and none that it reaches."""
+    read = ids(i for n in run.nodes if n.op == "grad" for i in n.inputs)
+    for event in backwards(run):
+        after = [s for s in stepping if s.serial > event.serial and same_turn(s, event)] if event.turns else []
+        moved = [p for s in after for p in held(s)]
+        learning = [p for p in reached(event) if p.trainable is not False]
+        if not after or not moved or not learning or ids(learning) & (ids(moved) | told | read):
+            continue
+        if {p.name for p in moved} != {p.name for p in learning} or any(written_by_hand(run, p) for p in learning):
+            continue
+        told |= ids(learning)
+        yield _left_out(run, event, learning, [s for s in after if isinstance(s.subject, Obj)])
+        return
 
 
 def _quiet(run: Rehearsing) -> set[int]:
@@ -84,7 +101,7 @@ def _left_out(run: Rehearsing, event: Event, missing: list[Node], after: list[Ev
     count = f"{len(missing)} parameters ({names}, ...)" if len(missing) > 3 else names
     place: Place | None
     if late:
-        place = _attached(run, late[0], optimizer) or parting(late[0], optimizer)
+        place = _attached(run, late[0], optimizer) or parting(_copy_of(run, late[0]) or late[0], optimizer)
         text = f"{count}: made after the optimizer took its parameters, so no optimizer holds what learns here"
     else:
         last: Obj = near[-1].subject
@@ -93,6 +110,14 @@ def _left_out(run: Rehearsing, event: Event, missing: list[Node], after: list[Ev
     proof = tuple(p for p in (optimizer.place, event.place) if p is not None)
     assert optimizer.place is not None
     return Answer(place or optimizer.place, text, proof)
+
+
+def _copy_of(run: Rehearsing, param: Node) -> Obj | None:
+    """The copy of a network that ``param`` was made with."""
+    if not param.inputs or not isinstance(param.inputs[0], Node) or param.inputs[0].op != "param":
+        return None
+    copies = [o for o in run.objects if o.copy_of is not None and is_module(o)]
+    return next((o for o in copies if any(p is param for p in run.parameters(o)[0])), None)
 
 
 def _attached(run: Rehearsing, param: Node, optimizer: Obj) -> Place | None:
