@@ -76,6 +76,8 @@ class Node:
 
 
 UNKNOWN = Node("unknown")
+NUMBERING = "?numbering"
+"""Attribute of a number that was looked up: the ``Table`` that values of the data are numbered by."""
 WRITTEN = "?written"
 """Attribute of a text: the values that it shows. They are no inputs: showing a value is no use of it."""
 FLOOR = "?floor"
@@ -233,6 +235,10 @@ class Table:
     entries: dict[Value, Value]
     more: bool = False
     factory: Value = None
+    numbered: Place | None = None
+    """Where it was made, of one that gives each value that occurs in data a number of its own."""
+    stack: tuple[Place, ...] = ()
+    """The calls that led there."""
 
 
 @dataclass(eq=False, slots=True)

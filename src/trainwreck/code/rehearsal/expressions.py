@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import Any
 
 from trainwreck.code.rehearsal.domain import (
+    NUMBERING,
     UNKNOWN,
     WRITTEN,
     Bound,
@@ -22,6 +24,7 @@ from trainwreck.code.rehearsal.domain import (
     Value,
     candidates,
 )
+from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.operators import Operators
 from trainwreck.code.rehearsal.storing import EXACT_ITEMS, EXACT_TURNS, GROUND, room
 
@@ -86,7 +89,8 @@ class Expressions(Operators):
                 return Items([v for (v,) in found], more, "list", (node, frame.scope), source=through)
             case ast.DictComp():
                 pairs, more, _ = self._comprehended((node.key, node.value), node.generators, frame)
-                return Table({k if isinstance(k, GROUND) else f"?{n}": v for n, (k, v) in enumerate(pairs)}, more)
+                made = Table({k if isinstance(k, GROUND) else f"?{n}": v for n, (k, v) in enumerate(pairs)}, more)
+                return self.numbered(made, pairs, (node, frame.scope))
             case ast.JoinedStr():
                 return self._text(node, frame)
             case ast.NamedExpr():
@@ -103,6 +107,13 @@ class Expressions(Operators):
             case ast.FormattedValue():
                 self.value(node.value, frame)
         return UNKNOWN
+
+    def numbered(self, table: Table, pairs: Sequence[tuple[Value, ...]], place: Place) -> Table:
+        """``table``, noted as a numbering where values of the data have numbers of a count (``enumerate``)."""
+        counts = any(isinstance(v, Node) and any(n.op == "counter" for n in near(v, 3)) for _, v in pairs)
+        if counts and any(isinstance(k, Node) for k, _ in pairs):
+            table.numbered, table.stack = place, self.stack
+        return table
 
     def unnamed(self, value: Value, place: Place) -> Value:
         """An attribute that is used as a value: what is no method that is known is a value of its own."""
@@ -188,6 +199,10 @@ class Expressions(Operators):
         if isinstance(base, Table):
             if isinstance(index, GROUND) and index in base.entries:
                 return base.entries[index]
+            if base.numbered is not None and isinstance(index, Node):
+                looked_up = self.node("lookup", (index,), place, grad=False)
+                looked_up.attributes[NUMBERING] = base
+                return looked_up
             known = [v for k, v in base.entries.items() if not isinstance(index, GROUND) or str(k).startswith("?")]
             if base.factory is not None and not known:
                 fresh = self.call(base.factory, [], {}, place, frame)

@@ -208,6 +208,8 @@ class Storing(State):
                     one.entries[index] = self.joined(old, value, place) if maybe else value
                 else:
                     one.more = True
+                    if isinstance(index, Node) and _counts(value, one):
+                        one.numbered, one.stack = one.numbered or place, one.stack or self.stack
                     one.entries[f"?{len(one.entries)}" if len(one.entries) < EXACT_ITEMS else "?"] = value
             elif isinstance(one, Items):
                 if isinstance(index, Obj) and index.kind == "builtins.slice":
@@ -275,6 +277,13 @@ class Storing(State):
         elif self.turns and isinstance(result, int | float) and not isinstance(node.target, ast.Name):
             result = self.node("counter", (old, other), place)
         self.store(node.target, result, frame)
+
+
+def _counts(value: Value, table: Table) -> bool:
+    """True for how many entries there are: ``ids[word] = len(ids)``."""
+    return value == len(table.entries) if isinstance(value, int) else (
+        isinstance(value, Node) and value.op == "len" and bool(value.inputs) and value.inputs[0] is table
+    )  # fmt: skip
 
 
 def _loaded(target: ast.expr) -> ast.expr:

@@ -1,6 +1,7 @@
 """An encoder is fitted again on the test data.
 
-What: one encoder is given ``fit_transform`` for the training part and ``fit_transform`` again for the test part.
+What: one encoder is given ``fit_transform`` for the training part and ``fit_transform`` again for the test part; or an
+embedding is asked about numbers of another dict (``{v: i for i, v in enumerate(set(column))}``) than in training.
 Why it matters: the codes are counted anew: the same category has another number at test time.
 When it is fine: for separate columns; with ``transform`` on the test part.
 """
@@ -14,6 +15,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.numbering import counted_anew
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -47,5 +50,9 @@ ENCODERS = pattern(r"Encoder$|LabelBinarizer|Vectorizer$")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _refitted(project), counted_anew)
+
+
+def _refitted(project: Project) -> Iterator[Evidence]:
     for call, other in refits(project, ENCODERS):
         yield sighting(__name__, call, "the codes are counted anew on the test data", proof=[other])
