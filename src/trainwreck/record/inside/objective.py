@@ -309,7 +309,11 @@ class Objective(Probe):
         self._tell("live-targets-out-of-reach", text, moment, node=graph.source(node))
 
     def _broadcast(self, node: Any, whole: tuple[int, ...], what: str, moment: Backward) -> None:
-        """A column against a row: (N, 1) and (N,) became (N, N)."""
+        """A column against a row: (N, 1) and (N,) became (N, N).
+
+        Two sides that are learned from are pairs on purpose (ranking losses, kernels): a target is no such side."""
+        if graph.child(node, 0) is not None and graph.child(node, 1) is not None:
+            return
         for index in (0, 1):
             part = graph.child(node, index)
             if part is None:

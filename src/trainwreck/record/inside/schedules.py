@@ -144,11 +144,10 @@ class Schedules(Probe):
         stepping = set(map(id, self.recorder.optimizers))
         for scheduler, facts in list(self._schedulers.items()):
             mine = getattr(scheduler, "optimizer", None)
-            if mine is None or id(mine) in stepping or facts["calls"] < 1 or not stepping:
+            if mine is None or facts["calls"] < 1 or not stepping or any(id(o) in stepping for o in _unwrapped(mine)):
                 continue
-            if any(
-                other is not scheduler and id(getattr(other, "optimizer", 0)) in stepping for other in self._schedulers
-            ):
+            others = [o for s in self._schedulers if s is not scheduler for o in _unwrapped(getattr(s, "optimizer", 0))]
+            if any(id(o) in stepping for o in others):
                 continue
             text = (
                 f"{type(scheduler).__name__} drives an optimizer that takes no step; the one that steps keeps its"
@@ -171,6 +170,14 @@ class Schedules(Probe):
             )
             facts: dict[str, Any] = {"path": place[0], "line": place[1]} if place else {}
             self.tell("live-resume-without-scheduler", text, step=step.number, **facts)
+
+
+def _unwrapped(optimizer: Any) -> list[Any]:
+    """An optimizer, and what it wraps (accelerate's, those that add a method to another one)."""
+    found = [optimizer]
+    while len(found) < 5 and (inner := getattr(found[-1], "optimizer", None)) is not None:
+        found.append(inner)
+    return found
 
 
 def schedulers_of(optimizer: Any) -> list[Any]:
