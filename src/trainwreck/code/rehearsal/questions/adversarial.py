@@ -260,6 +260,8 @@ def _pulls(run: Rehearsing, game: Game, maker: int, judge: int) -> list[Pull]:
     found: list[Pull] = []
     score = _score(known, maker, judge)
     for term in terms(game.event.subject):
+        if any(n.op == "grad" for n in near(term.node, 12)):
+            continue  # a penalty on gradients pulls no score
         leaves = [(d, n) for d, n in pulls(term.node, score=score) if known.behind.get(id(n), 0) & judge]
         if len(leaves) == 1 and not _only_weights(leaves[0][1]):
             direction, node = leaves[0]

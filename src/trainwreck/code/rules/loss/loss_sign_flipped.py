@@ -21,6 +21,7 @@ from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.energies import against_sampler
 from trainwreck.code.rehearsal.questions.flows import stretched
 from trainwreck.code.rehearsal.questions.forms import clip_turned
+from trainwreck.code.rehearsal.questions.penalties import wrong_way
 from trainwreck.code.rehearsal.questions.pulling import (
     choices_dulled,
     divergence_maximised,
@@ -198,7 +199,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = found or list(_written(project))
     yield from found
     if not found:
-        pulls = (pulled_apart, views_apart, divergence_maximised, sets_apart, choices_dulled, margin_turned)
+        pulls = (pulled_apart, views_apart, divergence_maximised, sets_apart, choices_dulled, margin_turned, wrong_way)
         yield from further(__name__, project, (), flipped, *pulls)
         yield from answers(__name__, project, clip_turned)
         yield from answers(__name__, project, squashed_wrongly)

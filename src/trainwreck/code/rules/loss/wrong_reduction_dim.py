@@ -24,6 +24,7 @@ from trainwreck.code.rehearsal.questions.grouping import other_groups
 from trainwreck.code.rehearsal.questions.lengths import apart
 from trainwreck.code.rehearsal.questions.log_dets import reduced_otherwise
 from trainwreck.code.rehearsal.questions.normalising import other_axis as features_missed
+from trainwreck.code.rehearsal.questions.penalties import over_samples
 from trainwreck.code.rehearsal.questions.pixels import other_axis
 from trainwreck.code.rehearsal.questions.sampleaxis import picked_over_samples
 from trainwreck.code.rehearsal.questions.spread import within_samples
@@ -118,6 +119,7 @@ def find(project: Project) -> Iterator[Evidence]:
         wrong_axis,
         features_missed,
         reduced_otherwise,
+        over_samples,
         apart,
         other_axis,
         within_samples,
