@@ -137,3 +137,18 @@ def test_targets_of_a_copy_that_follows_move(tmp_path: Path, rate: str, told: bo
 @pytest.mark.parametrize(("sign", "told"), [("-1", True), ("1", False)])
 def test_a_reversed_gradient_moves_the_loss_of_the_other(tmp_path: Path, sign: str, told: bool) -> None:
     assert ("moving-target" in events(tmp_path, REVERSED.replace("SIGN", sign))) == told
+
+
+STATISTICS = """
+net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8, momentum=MOMENTUM), nn.ReLU(), nn.Linear(8, 2))
+head, x, y = nn.Linear(4, 2), torch.randn(32, 4), torch.randint(2, (32,))
+train(TRAINED, lambda step: F.cross_entropy(TRAINED(x), y), 20)
+"""
+
+
+@pytest.mark.parametrize(
+    ("trained", "momentum", "told"), [("net", "0.0", True), ("net", "0.1", False), ("head", "0.0", False)]
+)
+def test_statistics_of_what_runs_must_move(tmp_path: Path, trained: str, momentum: str, told: bool) -> None:
+    text = STATISTICS.replace("TRAINED", trained).replace("MOMENTUM", momentum)
+    assert ("live-running-statistics-still" in events(tmp_path, text)) == told

@@ -51,7 +51,7 @@ class Sampling(Probe):
         self._row: dict[str, Any] = {}
         self._fired: dict[str, Any] = {}
         self._looks: dict[str, int] = {}
-        self._running: list[tuple[weakref.ref[Any], str, Any]] = []
+        self._running: list[tuple[weakref.ref[Any], str, Any, Any]] = []
         self._told: set[str] = set()
         self._thread = 0
         self._sampled = False
@@ -181,7 +181,9 @@ class Sampling(Probe):
         norm = torch.nn.modules.batchnorm._NormBase
         for name, module in list(self.recorder.names.modules())[:2000]:
             if issubclass(type(module), norm) and getattr(module, "running_mean", None) is not None and module.training:
-                self._running.append((weakref.ref(module), name, module.running_mean.clone()))
+                seen = module.num_batches_tracked
+                ran = seen.clone() if seen is not None else None
+                self._running.append((weakref.ref(module), name, module.running_mean.clone(), ran))
         del self._running[64:]
 
     def _free_models(self) -> list[Any]:
@@ -217,7 +219,11 @@ class Sampling(Probe):
                 self.tell("live-teacher-in-training-mode", text, base, step=step.number)
 
     def _judge_statistics(self, step: Step) -> None:
-        alive = [(m, name, old) for ref, name, old in self._running if (m := ref()) is not None and m.training]
+        alive = [
+            (m, name, old)
+            for ref, name, old, ran in self._running
+            if (m := ref()) is not None and m.training and (ran is None or not torch.equal(m.num_batches_tracked, ran))
+        ]  # those that have run since
         self._running = []
         if alive and alive[0][2].device.type == "cpu":
             still = [name for m, name, old in alive if m.running_mean is not None and torch.equal(m.running_mean, old)]
