@@ -69,6 +69,8 @@ def temperatures(run: Rehearsing) -> Iterator[Answer]:
         if here is None or there is None:
             continue
         proof = (event.place,) if event.place is not None else ()
+        if abs(here - there) > 1e-6 and _moves(parameters_behind(other), event):
+            continue  # an average of the student's own weights, sharpened or smoothed to what pleases
         if abs(here - there) > 1e-6 and max(here, there) > 1.0:
             sides = [n for n in (*ancestors(one), *ancestors(other)) if n.op in SOFT and n.place is not None]
             plain = next((n for n in sides if temperature(n) == min(here, there)), None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Value, is_module
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.policy import log_probability
@@ -51,11 +51,19 @@ def unrelated(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if any(id(n) in mine for p in other.values() for e in p.writes for n in ancestors(e.args)):
                 continue  # the policy's were copied from it
-            if any(n.op == "vector_to_parameters" for n in run.nodes):
+            if any(_poured(n, mine) for n in run.nodes):
                 continue
             text = "the reference has weights of its own: those of the policy were never copied into it"
             yield Answer(holder.place, text, (margin.node.place,) if margin.node.place is not None else ())
             return
+
+
+def _poured(node: Node, mine: dict[int, Node]) -> bool:
+    """True where a vector is cut up into these parameters, or into some that aren't known."""
+    if node.op != "vector_to_parameters":
+        return False
+    into = {id(n) for i in (*node.inputs[1:], *node.options.values()) for n in parts(i) if n.op == "param"}
+    return not into or bool(into & mine.keys())
 
 
 INITIAL = frozenset(

@@ -80,7 +80,7 @@ def sample(row):
 )
 TOKENISERS = pattern(
     r"import (tokenizers|transformers|sentencepiece|tiktoken)|from (tokenizers|transformers)|[\"'][<\[]/?(e|s|end)"
-    r"|\bopen\(|\.load\(|load_dataset|read_text|read_csv|fromfile|memmap|readlines|genfromtxt|loadtxt"
+    r"|\bopen\((?![^()]*[\"'][wax]b?\+?[\"'])|(?<!torch)(?<!yaml)\.load\(|load_dataset|read_text|read_csv|fromfile|memmap|readlines|genfromtxt|loadtxt"
 )
 """Libraries, files and special texts by which an end may come into the data unseen."""
 COMPARES = frozenset(["eq", "equal"])
