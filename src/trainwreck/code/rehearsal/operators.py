@@ -225,6 +225,10 @@ def _later(name: str, one: Value, other: Value) -> bool | None:
     if isinstance(other, Node) and isinstance(one, int):
         turned = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
         return _later(turned.get(name, name), other, one)
+    if isinstance(one, Node) and one.op == "mod" and isinstance(other, int):
+        by = one.inputs[1] if len(one.inputs) > 1 else None
+        outside = isinstance(by, int) and 0 < by and not 0 <= other < by
+        return {"eq": False, "ne": True}.get(name) if outside else None  # a remainder is less than what divides
     if not isinstance(one, Node) or FLOOR not in one.attributes or not isinstance(other, int):
         return None
     floor = one.attributes[FLOOR]

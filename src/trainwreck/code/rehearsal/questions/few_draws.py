@@ -28,7 +28,7 @@ def nothing_drawn(run: Rehearsing) -> Iterator[Answer]:
         none = (1 - marks[1]) ** elements
         if none > OFTEN:
             told.add(id(node.place[0]))
-            text = f"each of {elements} elements is marked with a chance of {marks[1]:g}: in {none:.2g} of all cases none is"
+            text = f"{elements} elements, each marked with a chance of {marks[1]:g}: in {none:.2g} of all cases none is"
             yield Answer(node.place, text, (marks[0].place,) if marks[0].place is not None else ())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -39,7 +40,8 @@ def built_once(run: Rehearsing) -> Iterator[Answer]:
         freed = {id(n) for e in earlier for n in _graph(e)}
         for node in _graph(event):
             outside = not any(t.node is turn.node for t in node.turns)
-            if id(node) in freed and outside and node.op in SAVES and node.serial < earlier[0].serial:
+            early = outside and node.op in SAVES and node.serial < earlier[0].serial
+            if id(node) in freed and early and not _lazy(run, node):
                 place = _made(node, event)
                 if place is not None and id(place[0]) not in told:
                     told.add(id(place[0]))
@@ -57,7 +59,8 @@ def stepped_between(run: Rehearsing) -> Iterator[Answer]:
             continue
         gone = {id(n) for b in backwards(run) if b.serial < event.serial and not _keeps(b) for n in _graph(b)}
         for node in _graph(event):
-            step = _changed(run, node, before) if _same_turns(node, event) and id(node) not in gone else None
+            mine = _same_turns(node, event) and id(node) not in gone and not _lazy(run, node)
+            step = _changed(run, node, before) if mine else None
             if step is not None and step.place is not None and id(step.place[0]) not in told:
                 told.add(id(step.place[0]))
                 text = "this step changes weights that the backward of a loss which was computed before still needs"
@@ -84,6 +87,20 @@ def _graph(event: Event) -> Iterator[Node]:
     """What the backward surely goes through."""
     way = ancestors(event.subject, through=lambda n: n.grad and n.op not in ("detach", "detach_", "param", "either"))
     return (n for n in way if n.grad)
+
+
+def _lazy(run: Rehearsing, node: Node) -> bool:
+    """True for what a generator or a ``map`` computes: it may come later than the rehearsal had it."""
+    for place in (*node.stack, *_places(node.place)):
+        held, scope = place
+        if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in scope.nodes):
+            return True
+        around = (held, *run.project.ancestors(held, scope))
+        if any(isinstance(n, ast.GeneratorExp | ast.Lambda) for n in around):
+            return True
+        if any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "map" for n in around):
+            return True
+    return False
 
 
 def _keeps(event: Event) -> bool:

@@ -19,9 +19,9 @@ def turned_round(run: Rehearsing) -> Iterator[Answer]:
     """A divergence from the reference that the loss rewards: it is taken off where it should be added."""
     for event, found in losses_of(run):
         for term in found:
-            if term.sign >= 0 or term.factors:
+            if term.factors or (_expected(term) * term.sign >= 0 if _expected(term) else term.sign >= 0):
                 continue
-            if not (_exponential(term, found) or _squared(term)):
+            if not (_expected(term) or _exponential(term, found) or _squared(term)):
                 continue
             if any(t.sign > 0 and t.node is not term.node and (_exponential(t, found) or _squared(t)) for t in found):
                 continue  # near it on some data, away from it on others
@@ -42,6 +42,20 @@ def _exponential(term: Term, found: list[Term]) -> bool:
         if not any(math.isclose(t.weight, -one.weight * term.weight, rel_tol=1e-6) for t in back):
             return False
     return True
+
+
+def _expected(term: Term) -> int:
+    """+1 for ``p * (log p - log q)``, the divergence itself, of the policy that learns; -1 with the difference turned."""
+    sides = [i for i in term.node.inputs[:2] if isinstance(i, Node) and i.grad] if term.node.op == "mul" else []
+    for share, difference in (sides, sides[::-1]) if len(sides) == 2 else ():
+        logs = [i for i in difference.inputs[:2] if isinstance(i, Node)] if difference.op == "sub" else []
+        if len(logs) != 2 or not _of_two(difference) or share.op not in ("exp", "softmax"):
+            continue
+        live = logs[0] if logs[0].grad else logs[1]
+        own = share.inputs[0] is live or (share.op == "softmax" and share.inputs[0] is live.inputs[0])
+        if own:
+            return 1 if live is logs[0] else -1
+    return 0
 
 
 def _squared(term: Term) -> bool:

@@ -39,7 +39,8 @@ def undivided(run: Rehearsing) -> Iterator[Answer]:
         if not again or first.turns == last.turns or last.place is None:
             continue
         over = last.turns[-1].over if last.turns else None
-        chunks = isinstance(over, Node) and over.op in CHUNKS and bool(over.turns)
+        cut = [over] if isinstance(over, Node) else list(parts(over.columns)) if isinstance(over, Items) else []
+        chunks = bool(cut) and all(c.op in CHUNKS and c.turns for c in cut)
         micro = len(step.turns) < len(last.turns) and (chunks or _gathered(run, over))
         times = _multiplied(last.subject)
         if (counted(step) or micro) and (times or _plain_mean(last.subject)):

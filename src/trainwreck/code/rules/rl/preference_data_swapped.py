@@ -80,12 +80,43 @@ def find(project: Project) -> Iterator[Evidence]:
 
 
 def _written(project: Project) -> Iterator[Evidence]:
+    yield from _renamed(project)
     for call, terms in objectives(project):
         for term in terms:
             found = _difference(project, term)
             if found is not None:
                 text = "the rejected answer is preferred: the two sides of the difference are swapped"
                 yield sighting(__name__, found, text, proof=[call])
+
+
+def _renamed(project: Project) -> Iterator[Evidence]:
+    """``{"rejected": chosen, "chosen": rejected}``, and the same as arguments by name."""
+    for scope in project.scopes:
+        for node in project.within(scope, ast.Dict, ast.Call):
+            pairs: list[tuple[str, ast.expr]] = []
+            if isinstance(node, ast.Dict):
+                pairs = [
+                    (k.value, v)
+                    for k, v in zip(node.keys, node.values, strict=True)
+                    if isinstance(k, ast.Constant) and isinstance(k.value, str)
+                ]
+            elif isinstance(node, ast.Call):
+                pairs = [(k.arg, k.value) for k in node.keywords if k.arg is not None]
+            good = [v for k, v in pairs if k == "chosen" and _called(v) == "rejected"]
+            bad = [v for k, v in pairs if k == "rejected" and _called(v) == "chosen"]
+            if good and bad:
+                text = "what is called rejected is handed on as chosen, and the other way round"
+                yield sighting(__name__, (node, scope), text)
+
+
+def _called(value: ast.expr) -> str:
+    """The name of a plain name, attribute or entry; empty for what is computed from it."""
+    match value:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name
+    return ""
 
 
 def _difference(project: Project, term: Term) -> tuple[ast.AST, Scope] | None:

@@ -7,12 +7,16 @@ When it is fine: for trees, which can split it off.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import (
     only,
     option,
+    trains,
 )
+from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -57,11 +61,48 @@ LINEAR_MODELS = (
 )
 
 
+TREES = pattern(r"XGB|LGBM|lightgbm|CatBoost|Forest|GradientBoosting|DecisionTree|ExtraTrees")
+
+
 def find(project: Project) -> Iterator[Evidence]:
-    for call in project.calls("fillna"):
-        value = only(project, option(project, call, "value", 0))
-        if not isinstance(value, int | float) or value > -99:
-            continue
+    for call, number in _filled(project):
         users = [c for c in project.calls(*LINEAR_MODELS) if c.scope.module is call.scope.module]
         if users:
-            yield sighting(__name__, call, f"{value:g} is a real number to {users[0].name}", proof=users[:1])
+            yield sighting(__name__, call, f"{number:g} is a real number to {users[0].name}", proof=users[:1])
+            continue
+        layers = [c for c in project.calls("Linear") if c.scope.module is call.scope.module]
+        text = call.scope.module.text
+        if layers and trains(project) and not TREES.search(text) and not _compared(project, number):
+            yield sighting(__name__, call, f"{number:g} is a real number to the network", proof=layers[:1])
+
+
+def _filled(project: Project) -> Iterator[tuple[Call, float]]:
+    """Calls that put a number far below zero where values are missing."""
+    for call in project.calls("fillna", "nan_to_num", "where"):
+        at = option(project, call, "value", 0) if call.name == "fillna" else option(project, call, "nan", 2)
+        if call.name == "where":
+            test = call.argument("condition", 0)
+            at = option(project, call, "x", 1)
+            if test is None or not any(w in written(test) for w in ("isnan(", "isna(", "isnull(")):
+                continue
+        number = only(project, at)
+        if isinstance(number, int | float) and not isinstance(number, bool) and MASKS < number <= SENTINEL:
+            yield call, number
+
+
+SENTINEL = -99
+"""Numbers from here on down are no values of their own (-1 may be one)."""
+
+
+MASKS = -1e6
+"""Numbers below are put before a softmax, so that nothing is seen there."""
+
+
+def _compared(project: Project, number: float) -> bool:
+    """True where the program asks for the number itself: it knows what was missing."""
+    for scope in project.scopes:
+        for node in project.within(scope, ast.Compare):
+            for n in ast.walk(node):
+                if isinstance(n, ast.Constant) and isinstance(n.value, int | float) and abs(n.value) == abs(number):
+                    return True
+    return False
