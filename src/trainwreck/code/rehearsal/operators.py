@@ -227,7 +227,7 @@ def _later(name: str, one: Value, other: Value) -> bool | None:
         return _later(turned.get(name, name), other, one)
     if isinstance(one, Node) and one.op == "mod" and isinstance(other, int):
         by = one.inputs[1] if len(one.inputs) > 1 else None
-        outside = isinstance(by, int) and 0 < by and not 0 <= other < by
+        outside = isinstance(by, int) and by > 0 and not 0 <= other < by
         return {"eq": False, "ne": True}.get(name) if outside else None  # a remainder is less than what divides
     if not isinstance(one, Node) or FLOOR not in one.attributes or not isinstance(other, int):
         return None

@@ -45,7 +45,7 @@ def _exponential(term: Term, found: list[Term]) -> bool:
 
 
 def _expected(term: Term) -> int:
-    """+1 for ``p * (log p - log q)``, the divergence itself, of the policy that learns; -1 with the difference turned."""
+    """+1 for ``p * (log p - log q)`` of the policy that learns, the divergence itself; -1 for it turned round."""
     sides = [i for i in term.node.inputs[:2] if isinstance(i, Node) and i.grad] if term.node.op == "mul" else []
     for share, difference in (sides, sides[::-1]) if len(sides) == 2 else ():
         logs = [i for i in difference.inputs[:2] if isinstance(i, Node)] if difference.op == "sub" else []

@@ -331,7 +331,8 @@ def before_optimizer(run: Rehearsing) -> Iterator[Answer]:
         mine = [s for s in steps(run) if s.subject in driven(scheduler) and s.turns and s.serial > scheduler.serial]
         if not moved or not mine or moved[0].serial > mine[0].serial or moved[0].place is None:
             continue
-        if any(t in mine[0].turns for t in moved[0].turns) and not moved[0].tests and scheduler.name != "ReduceLROnPlateau":
+        beside = any(t in mine[0].turns for t in moved[0].turns)
+        if beside and not moved[0].tests and scheduler.name != "ReduceLROnPlateau":
             yield Answer(
                 moved[0].place, "the schedule moves here before the optimizer has made its first step", _proof(mine[0])
             )
