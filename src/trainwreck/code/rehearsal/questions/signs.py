@@ -60,7 +60,7 @@ def _split(
     elif value.op in ("mul", "div") and len(inputs) > 1:
         _product(value, sign, place, factors, found, depth)
     elif value.op == "either" or value.op in PASSES or value.op in ("stack", "cat"):
-        inner = behind(value) if value.op not in ("mean", "sum", "scale", "amax") else [inputs[0]]
+        inner = behind(value) if value.op not in ("mean", "sum", "scale", "amax") else list(inputs[:1])
         for item in inner or []:
             for one in item.items if isinstance(item, Items) else item if isinstance(item, tuple) else [item]:
                 _split(one, sign, place, factors, found, depth + 1)
