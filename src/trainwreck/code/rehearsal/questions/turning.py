@@ -36,7 +36,8 @@ def unturned(run: Rehearsing) -> Iterator[Answer]:
     """Returns in the order in which a loop from the last step to the first made them, beside actions in theirs."""
     placed = {id(n) for e in run.tape if e.name == "placed" for n in parts(e.args[1])}
     for event, found in surrogates(run):
-        if any(_turns(n) for n in ancestors(found.logp, through=_near_policy)):
+        own = list(ancestors(found.logp, through=_near_policy))
+        if any(_turns(n) for n in own) or _side_by_side(run, found.advantage, {id(n) for n in own}):
             continue
         for way in _ways(found.advantage):
             place = None if way.flipped else _gathered(way.node, placed)
@@ -46,6 +47,19 @@ def unturned(run: Rehearsing) -> Iterator[Answer]:
             proof = [p for p in (found.place, event.place) if p is not None and p is not place]
             yield Answer(place, text, tuple(proof))
             return
+
+
+def _side_by_side(run: Rehearsing, advantage: Value, own: set[int]) -> bool:
+    """True where a loop from the last step puts each return aside with its own log-probability: one order for both."""
+    theirs = {id(n) for n in ancestors(advantage)} - own
+    for event in run.tape:
+        loop = event.turns[-1].node if event.turns else None
+        backwards = isinstance(loop, ast.For) and BACKWARDS.search(ast.unparse(loop.iter)) is not None
+        if event.name == "append" and backwards and event.args and isinstance(event.args[0], tuple):
+            held = {id(n) for n in parts(event.args[0])}
+            if held & own and held & theirs:
+                return True
+    return False
 
 
 def _near_policy(node: Node) -> bool:
