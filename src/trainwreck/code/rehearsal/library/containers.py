@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
     Items,
+    Node,
     Table,
     Value,
 )
@@ -90,8 +93,18 @@ def _get(run: Rehearsing, asked: Asked) -> Value:
         if asked.name == "setdefault":
             table.entries[key] = default
         return default
+    if asked.name == "setdefault" and isinstance(key, Node) and _by_length(asked.place[0]):
+        table.entries.setdefault("?", default)
+        table.numbered, table.stack = table.numbered or asked.place, table.stack or run.stack
     known = run.item(table, key, asked.place, asked.frame)
-    return run.joined(known, default, asked.place)
+    return run.joined(known, default, asked.place) if asked.args[1:] or asked.options else known
+
+
+def _by_length(call: ast.AST) -> bool:
+    """True for ``setdefault(key, len(table) + 1)``: each new key gets the next number."""
+    given = call.args[1:] if isinstance(call, ast.Call) else []
+    calls = (n.func for a in given for n in ast.walk(a) if isinstance(n, ast.Call))
+    return any(isinstance(f, ast.Name) and f.id == "len" for f in calls)
 
 
 @method("dict", "update")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import NUMBERING, Node, Place, Table
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import trained
+from trainwreck.code.rehearsal.questions.roles import trained, users
 
 TABLES = frozenset(["Embedding", "EmbeddingBag"])
 LAYERS = frozenset(["linear", "embedding", "embeddingbag", "embedding_bag", "conv1d", "conv2d", "param"])
+
+
+MOST = 400
+"""Values that are looked at on the way from a number to where it is used."""
 
 
 class Numbers(NamedTuple):
@@ -41,6 +45,49 @@ def counted_anew(run: Rehearsing) -> Iterator[Answer]:
         yield Answer(place, "the categories are numbered anew here: the same one has another number than in training",
                      (before.place,))  # fmt: skip
         return
+    yield from _unlearned(run, learned)
+
+
+def _unlearned(run: Rehearsing, learned: set[int]) -> Iterator[Answer]:
+    """A numbering that no training uses, made as that of an embedding and asked about values of the same column: what
+    the embedding's rows are compared with (the items that were really bought)."""
+    uses = [n for n in run.nodes if id(n) in learned and n.owner is not None and n.owner.name in TABLES]
+    first = {f.key: f for n in uses if n.op != "param" for f in _numberings(n)}
+    taught = {id(n) for n in ancestors(tuple(n for n in run.nodes if id(n) in learned))}
+    looked = [n for n in run.nodes if isinstance(n.attributes.get(NUMBERING), Table)]
+    columns = {key: _columns(n for n in looked if id(n.attributes[NUMBERING]) == key) for key in first}
+    tables = {id(n.attributes[NUMBERING]): n.attributes[NUMBERING] for n in looked}
+    for key, table in tables.items():
+        mine = [n for n in looked if n.attributes[NUMBERING] is table]
+        if key in first or table.numbered is None or not table.stack or any(id(n) in taught for n in mine):
+            continue
+        twin = next(
+            (f for k, f in first.items() if columns[k] & _columns(mine) and f.place[0] is table.numbered[0]), None
+        )
+        if twin is not None and len(twin.stack) == len(table.stack) and _meets(run, mine):
+            text = "the categories are numbered anew here: the same one has another number than in training"
+            way = [p for p, q in zip(table.stack, twin.stack, strict=True) if p[0] is not q[0]]
+            yield Answer(way[0] if way else table.stack[0], text, (twin.place,))
+            return
+
+
+def _meets(run: Rehearsing, looked: list[Node]) -> bool:
+    """True where the numbers come together with what a network gives."""
+    queue, seen = list(looked), {id(n) for n in looked}
+    while queue and len(seen) < MOST:
+        node = queue.pop()
+        if any(n.op == "param" for n in near(node, MOST)):
+            return True
+        after = [u for u in users(run).get(id(node), ()) if id(u) not in seen]
+        seen |= {id(u) for u in after}
+        queue += after
+    return False
+
+
+def _columns(looked: Iterable[Node]) -> set[int]:
+    """Where what is looked up was made."""
+    made = (p for n in looked for p in near(n.inputs, 6) if p.op in ("getitem", "item", "choice", "text"))
+    return {id(p.place[0]) for p in made if p.place is not None}
 
 
 def _numberings(asked: Node) -> Iterator[Numbers]:
