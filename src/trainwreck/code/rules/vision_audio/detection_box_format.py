@@ -14,6 +14,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.boxes import two_layouts
 from trainwreck.code.rehearsal.questions.overlaps import overlap_of_centres
+from trainwreck.code.rehearsal.questions.unions import overlap_wrong, turned_box_wrong
 from trainwreck.core.evidence import Evidence
 
 _START = """
@@ -55,4 +56,4 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), two_layouts, overlap_of_centres)
+    yield from further(__name__, project, (), two_layouts, overlap_of_centres, overlap_wrong, turned_box_wrong)

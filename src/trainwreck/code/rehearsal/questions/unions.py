@@ -1,0 +1,192 @@
+"""Overlaps of boxes, and boxes that are turned round with their image: worked out for a few boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
+
+ROWS = ((10.0, 12.0, 20.0, 22.0), (30.0, 40.0, 41.0, 55.0), (6.0, 7.0, 18.0, 29.0))
+"""Boxes by their corners, and as well by centre and size."""
+FAR = ((100.0, 120.0, 130.0, 140.0), (200.0, 210.0, 230.0, 250.0), (300.0, 300.0, 310.0, 330.0))
+"""Boxes that meet none of those, in either layout."""
+
+
+def overlap_wrong(run: Rehearsing) -> Iterator[Answer]:
+    """An intersection over union that is not one for a box with itself, or not zero for boxes apart."""
+    told: set[int] = set()
+    for node in run.nodes:
+        if node.op != "div" or node.place is None or id(node.place[0]) in told or not _of_intersection(node):
+            continue
+        told.add(id(node.place[0]))
+        boxes = _boxes(node)
+        if len(boxes) != 2:
+            continue
+        same = _worked(node, boxes, ROWS, ROWS)
+        apart = _worked(node, boxes, ROWS, FAR)
+        if same is None or apart is None:
+            continue
+        if abs(same - 1).max() > 1e-3:
+            text = f"the overlap of a box with itself is {float(same.reshape(-1)[0]):.3g} by this, and not 1"
+            area = _other_area(node, boxes)
+            yield Answer(area.place if area is not None and area.place is not None else node.place, text)
+        elif abs(apart).max() > 1e-3:
+            at = next((n.place for n in ancestors(node) if n.op in ("max", "maximum", "min", "minimum")), node.place)
+            yield Answer(at or node.place, "boxes that lie apart overlap by this", (node.place,))
+
+
+def _of_intersection(node: Node) -> bool:
+    """True for what divides a product of two lengths that are kept above zero."""
+    top = node.inputs[0] if node.inputs else None
+    if not isinstance(top, Node) or top.op not in ("mul", "prod", "add", "sum"):
+        return False
+    clamped = [n for n in ancestors(top, through=lambda n: n.shape.open or n.shape.dims[-1:] != (4,))
+               if n.op in ("clamp", "clamp_min", "relu", "maximum", "clip")]  # fmt: skip
+    return bool(clamped) and len(node.inputs) > 1 and isinstance(node.inputs[1], Node)
+
+
+MEETS = frozenset(["max", "min", "maximum", "minimum"])
+Boxes = list[Node]
+"""One array of boxes: several values where branches met before it."""
+
+
+def _boxes(node: Node) -> list[Boxes]:
+    """The arrays of four columns that it is computed from."""
+    found: dict[tuple[int, ...], Boxes] = {}
+
+    def through(inner: Node) -> bool:
+        return inner is node or not _four_columns(inner)
+
+    for inner in ancestors(node, through=through):
+        if not through(inner):
+            where = (*inner.stack, inner.place) if inner.place is not None else ()
+            found.setdefault(tuple(id(at[0]) for at in where) or (id(inner),), []).append(inner)
+    return list(found.values())
+
+
+def _four_columns(node: Node) -> bool:
+    """True for boxes; not for the meeting of two, which is made of the larger and smaller of their corners."""
+    if node.op in ("cat", "stack") and any(n.op in MEETS for n in near(node, 12)):
+        return False
+    known = [c for c in candidates(node) if isinstance(c, Node)]
+    return bool(known) and all(not c.shape.open and c.shape.dims[-1:] == (4,) and len(c.shape.dims) == 2 for c in known)
+
+
+def _worked(node: Node, boxes: list[Boxes], first: object, second: object) -> Array | None:
+    import numpy as np
+
+    bench = Bench()
+    for box, rows in zip(boxes, (first, second), strict=True):
+        for one in box:
+            bench.set(one, np.asarray(rows))
+    try:
+        found = bench.work(node)
+    except Unknown:
+        return None
+    if found.ndim == 2 and found.shape[0] == found.shape[1]:
+        found = np.diagonal(found)
+    return found if found.size and np.isfinite(found).all() else None
+
+
+def _other_area(node: Node, boxes: list[Boxes]) -> Node | None:
+    """The area of one of the boxes, where that of the other is right and this one is not."""
+    import numpy as np
+
+    rows = np.asarray(ROWS)
+    true = (rows[:, 2] - rows[:, 0]) * (rows[:, 3] - rows[:, 1])
+    wrong: list[Node] = []
+    right = False
+    for inner in ancestors(node.inputs[1]):
+        if inner.op not in ("mul", "prod"):
+            continue
+        behind = [b for b in boxes if any(n is one for n in ancestors(inner) for one in b)]
+        if len(behind) != 1 or any(n.op in ("clamp", "relu", "max", "min") for n in ancestors(inner)):
+            continue
+        bench = Bench()
+        for one in behind[0]:
+            bench.set(one, rows)
+        try:
+            fits = bench.work(inner).reshape(-1)
+        except Unknown:
+            continue
+        if fits.shape == true.shape and np.allclose(fits, true):
+            right = True
+        elif fits.shape == true.shape:
+            wrong.append(inner)
+    return wrong[0] if right and len(wrong) == 1 else None
+
+
+# ---------------------------------------------------------------------- turned with the image
+def turned_box_wrong(run: Rehearsing) -> Iterator[Answer]:
+    """The two ends of a mirrored box are not exchanged, or it is mirrored along the other axis than its image."""
+    told: set[int] = set()
+    for node in run.nodes:
+        if node.op not in ("stack", "cat") or node.place is None or id(node.place[0]) in told:
+            continue
+        columns = _columns(node)
+        if columns is None:
+            continue
+        told.add(id(node.place[0]))
+        mirrored = [at for at, (sign, _) in enumerate(columns) if sign < 0]
+        for low, high in ((0, 2), (1, 3)):
+            if columns[low] == (-1, low) and columns[high] == (-1, high):
+                text = "the two ends of a mirrored box are not exchanged: its lower end lies above the upper one"
+                yield Answer(node.place, text)
+                return
+        axes = {at % 2 for at in mirrored}
+        flips = [n for n in run.nodes if n.op in ("flip", "fliplr") and n.place is not None
+                 and n.place[1] is node.place[1] and abs(n.serial - node.serial) < 200]  # fmt: skip
+        along = {_flipped(n) for n in flips}
+        if len(axes) == 1 and len(along) == 1 and None not in along and axes != along:
+            text = "the image is mirrored along one axis, and its boxes along the other"
+            yield Answer(node.place, text, (flips[0].place,) if flips[0].place is not None else ())
+            return
+
+
+def _flipped(node: Node) -> int | None:
+    """0 for a flip from left to right, 1 for one upside down, of an image with its sides last."""
+    if node.op == "fliplr":
+        return None
+    rest = [i for i in (*node.inputs[1:2], *node.options.values())]
+    axis: Value = rest[0] if rest else None
+    axis = axis[0] if isinstance(axis, tuple) and len(axis) == 1 else axis
+    return {-1: 0, -2: 1}.get(axis) if isinstance(axis, int) else None
+
+
+def _columns(node: Node) -> list[tuple[int, int]] | None:
+    """For each column of new boxes the sign and the column of the old ones that it is made of, with a size added."""
+    boxes = _boxes(node)
+    if len(boxes) != 1:
+        return None
+    import numpy as np
+
+    base = np.asarray(ROWS)
+    found: list[tuple[int, int]] = []
+    try:
+        before = _made(node, boxes[0], base)
+        for column in range(4):
+            moved = base.copy()
+            moved[:, column] += 1.0
+            change = _made(node, boxes[0], moved) - before
+            found.append((column, int(np.abs(change).sum(0).argmax())) if np.abs(change).sum() else (-1, -1))
+            if change.shape != (3, 4) or (np.abs(change).sum(0) > 0).sum() != 1:
+                return None
+            found[-1] = (int(np.sign(change[0, found[-1][1]])), found[-1][1])
+    except (Unknown, ValueError):
+        return None
+    columns = [(0, 0)] * 4
+    for old, (sign, new) in enumerate(found):
+        columns[new] = (sign, old)
+    return columns if any(sign < 0 for sign, _ in columns) else None
+
+
+def _made(node: Node, box: Boxes, rows: Array) -> Array:
+    bench = Bench()
+    for one in box:
+        bench.set(one, rows)
+    made: Array = bench.work(node).astype(float)
+    return made
