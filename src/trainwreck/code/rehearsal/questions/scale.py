@@ -176,7 +176,7 @@ def _combined(op: str, one: Value, other: Value, memo: dict[int, Size | None], d
             return None
         return Size(0.0, left.spread) if op == "sub" else Size(left.centre / (left.spread or 1.0), 1.0)
     a, b = size(one, memo, depth), size(other, memo, depth)
-    if a is None or b is None:
+    if a is None or b is None or (op == "mul" and any(_both_signs(i) for i in (one, other))):
         return None
     if op in ("add", "sub"):
         return Size(a.centre + (b.centre if op == "add" else -b.centre), math.hypot(a.spread, b.spread))
@@ -187,6 +187,14 @@ def _combined(op: str, one: Value, other: Value, memo: dict[int, Size | None], d
     square = (a.rms * b.rms) ** 2
     centre = a.centre * b.centre
     return Size(centre, math.sqrt(max(0.0, square - centre**2)))
+
+
+def _both_signs(value: Value) -> bool:
+    """True for factors of each column that are written out, some of which turn theirs round: a mirror."""
+    if not isinstance(value, Node) or value.op not in ("tensor", "array", "as_tensor"):
+        return False
+    limits = bounds(value)
+    return limits.low < 0 < limits.high < math.inf
 
 
 def _curved(node: Node, inner: Size | None) -> Size | None:
