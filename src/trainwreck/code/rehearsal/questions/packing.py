@@ -15,6 +15,7 @@ from trainwreck.code.rehearsal.questions.visibility import attentions, documents
 from trainwreck.code.rehearsal.trial.bench import Unknown
 from trainwreck.code.scopes import Scope
 
+DOCUMENT = pattern(r"^(doc|docs|document|documents|seg|segs|segment|segments)(_?(id|ids|index|mask))?$")
 POSITION = pattern(r"^(pos|position)(_?(id|ids|s|index|idx|itions?))?$")
 
 
@@ -33,6 +34,23 @@ def unheeded(run: Rehearsing) -> Iterator[Answer]:
             text = "which tokens are of one document is worked out here, and no mask uses it: documents see one another"
             yield Answer(node.place, text, (inside[0],))
             return
+
+
+def documents_unread(run: Rehearsing) -> Iterator[Answer]:
+    """The attention's function is handed which token is of which document, and does not look at it."""
+    told: set[int] = set()
+    for node in trained(run):
+        plain = node.op == "scaled_dot_product_attention" and node.options.get("is_causal") is True
+        if not plain or node.options.get("attn_mask") is not None:
+            continue
+        if node.place is None or node.place[1].kind != "function" or id(node.place[0]) in told:
+            continue
+        scope = node.place[1]
+        read = {n.id for n in ast.walk(scope.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        if any(DOCUMENT.search(name) and name not in read for name in scope.params):
+            told.add(id(node.place[0]))
+            text = "which tokens are of one document is handed in and not looked at: documents see one another"
+            yield Answer(node.place, text)
 
 
 def _outer(node: Node) -> bool:

@@ -17,6 +17,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made, only, option, source, text_of
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.replicated import now_and_then
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.core.evidence import Evidence
@@ -119,6 +121,10 @@ SKIP = pattern(r"^(random|torch|np|numpy)\.(random\.)?(random|rand|uniform)\(")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), now_and_then)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for call in calls_to(project, "torch", "DistributedDataParallel"):
         if not _plain(project, call) or not call.node.args:

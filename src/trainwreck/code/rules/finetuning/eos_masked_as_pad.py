@@ -103,7 +103,17 @@ def _masking(project: Project) -> tuple[str, int, str] | None:
                 ignored = written(node.value) == "-100"
                 if ignored and MASKED.search(written(node.targets[0].slice)) and "label" in written(node.targets[0]):
                     return _link(node, scope)
+    for call in project.calls("masked_fill", "masked_fill_", "where"):
+        test = call.argument("mask", 0) or call.argument("condition", 0)
+        filled = any(written(a) == "-100" for a in (*call.node.args, *(k.value for k in call.node.keywords)))
+        of_pad = test is not None and isinstance(test, ast.Compare | ast.Call) and PADDED.search(written(test))
+        if filled and of_pad:
+            return _link(call.node, call.scope)
     return None
+
+
+PADDED = pattern(r"(==|\.eq\(|\beq\(|!=|\.ne\().*pad_token_id|pad_token_id\s*(==|!=)")
+"""A comparison of tokens with the padding token."""
 
 
 def _ended(project: Project) -> tuple[str, int, str] | None:

@@ -17,6 +17,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = """
@@ -52,6 +53,49 @@ def main(model, loader, opt, epochs):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    found = list(_in_one_place(project))
+    yield from found or _by_function(project)
+
+
+def _by_function(project: Project) -> Iterator[Evidence]:
+    """A function that freezes is called before the training alone, and ``train()`` is called in every turn."""
+    freezers = [
+        loop_scope
+        for loop_scope in project.functions
+        for loop in project.within(loop_scope, ast.For)
+        if isinstance(loop, ast.For)
+        and written(loop.iter).endswith(".modules()")
+        and "BatchNorm" in written(loop)
+        and ".eval()" in written(loop)
+    ]
+    if len(freezers) != 1 or freezers[0].name == "train":
+        return
+    callers = project.callers(freezers[0])
+    again = [c for c in callers if in_loop(project, c.node, c.scope) is not None or _repeated(project, c.scope, 0)]
+    if not callers or again:
+        return
+    homes = [c.scope for c in callers]
+    for call in project.calls("train"):
+        mode = call.argument("mode", 0)
+        on = mode is None or not (isinstance(mode, ast.Constant) and mode.value is False)
+        if not on or call.scope in homes or not isinstance(call.node.func, ast.Attribute):
+            continue
+        if project.resolve(call.node.func, call.scope) is not None or call.scope.name == "train":
+            continue
+        if in_loop(project, call.node, call.scope) is None and not _repeated(project, call.scope, 0):
+            continue
+        loop = callers[0]
+        yield sighting(__name__, call, "this puts the frozen batch-norm layers back into training mode", proof=[loop])
+        return
+
+
+def _repeated(project: Project, scope: Scope, depth: int) -> bool:
+    """True for a function that is called in a loop, or opens a ``with`` there."""
+    callers = project.callers(scope) if scope.kind == "function" and depth < 3 else []
+    return any(in_loop(project, c.node, c.scope) is not None or _repeated(project, c.scope, depth + 1) for c in callers)
+
+
+def _in_one_place(project: Project) -> Iterator[Evidence]:
     for scope in project.scopes:
         if scope.kind == "class" or "BatchNorm" not in scope.module.text:
             continue
