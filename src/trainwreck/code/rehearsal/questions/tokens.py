@@ -299,7 +299,10 @@ def not_shifted(run: Rehearsing) -> Iterator[Answer]:
 
 
 def double_shifted(run: Rehearsing) -> Iterator[Answer]:
-    for shift in shifts(run):
+    found = list(shifts(run))
+    for shift in found:
+        if any(s.ahead == 1 and s.fed is shift.fed for s in found):
+            continue  # heads for several tokens ahead, that for the next one among them
         if shift.ahead == 2 and _sees_only_the_past(shift) is not None and shift.loss.place is not None:
             cut = shift.sliced or shift.target.cut
             place = cut.place if cut is not None and cut.place is not None else shift.loss.place
