@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Obj, Value
 from trainwreck.code.rehearsal.library import function
@@ -35,6 +37,23 @@ def _counter(run: Rehearsing, asked: Asked, least: Value) -> Node:
     if isinstance(least, int):
         made.attributes[FLOOR] = least
     return made
+
+
+def turned_round(run: Rehearsing, given: Value, found: list[Value], asked: Asked) -> list[Value]:
+    """The elements from the last on; of the numbers of a long ``range`` the last of them, and any before it."""
+    counter = given.items[-1] if isinstance(given, Items) and given.kind == "range" and given.more else None
+    if not isinstance(counter, Node):
+        return found[::-1]
+    ends = counter.inputs
+    before = run.node("counter", ends, asked.place, full=asked.full)
+    if ends and all(isinstance(a, int) for a in ends):
+        numbers = range(*ends)
+        if numbers.step > 0:
+            before.attributes[FLOOR] = numbers[0]
+        return [numbers[-1], before]
+    if len(ends) in (1, 2):
+        return [run.operated(ast.Sub(), ends[-1], 1, asked.place), before]
+    return [run.node("counter", ends, asked.place, full=asked.full), before]
 
 
 @function("builtins.enumerate")

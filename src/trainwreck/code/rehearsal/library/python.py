@@ -20,7 +20,7 @@ from trainwreck.code.rehearsal.domain import (
     is_module,
 )
 from trainwreck.code.rehearsal.library import function
-from trainwreck.code.rehearsal.library.counting import CYCLED, counted
+from trainwreck.code.rehearsal.library.counting import CYCLED, counted, turned_round
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.storing import EXACT_ITEMS, GROUND
 
@@ -62,7 +62,7 @@ def _listed(run: Rehearsing, asked: Asked) -> Value:
         parts = [run.elements(v, asked.place, asked.frame) for v in found]
         return Items([v for inner, _ in parts for v in inner], more or any(m for _, m in parts))
     if asked.name == "reversed":
-        found = found[::-1]
+        found = turned_round(run, given, found, asked)
     alike = all(isinstance(v, NUMBERS) for v in found) or all(isinstance(v, str) for v in found)
     if asked.name == "sorted" and not asked.options and not more and alike:
         found = sorted(found)

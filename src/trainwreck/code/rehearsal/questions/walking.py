@@ -12,8 +12,8 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.denoising import NOISE, Denoiser, denoisers
 from trainwreck.code.rehearsal.questions.levels import Unknown
 from trainwreck.code.rehearsal.questions.noising import DRAWN
-from trainwreck.code.rehearsal.questions.reverse import told_time
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds
+from trainwreck.code.rehearsal.questions.reverse import steps, told_time
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds, core
 from trainwreck.code.rehearsal.questions.sums import number_in, work_out
 from trainwreck.code.rehearsal.questions.terms import number_of, terms
 from trainwreck.code.rehearsal.questions.views import canon
@@ -47,6 +47,35 @@ def untold(run: Rehearsing) -> Iterator[Answer]:
             text = "the network is told the same time or level of noise in every turn, whatever the state is by then"
             yield Answer(events[0].place, text, (found.given.place,) if found.given.place is not None else ())
             return
+
+
+def elsewhere(run: Rehearsing) -> Iterator[Answer]:
+    """The network is told another time than that at which the step reads its tables of noise; in training it is told
+    just that."""
+    for found in denoisers(run):
+        learned = told_time(found.given, _turned(run, found))
+        drawn = [n for n in core(learned) if n.op in DRAWN] if isinstance(learned, Node) else []
+        if not drawn or drawn[0] not in [t for _, i in _reads(found.given.args) for t in core(i)]:
+            continue
+        for step in steps(run, found):
+            told = _known(step.time)
+            at = [i for _, i in _reads((step.result,), step.given) if isinstance(i, int) and not isinstance(i, bool)]
+            apart = isinstance(told, int | float) and bool(at) and all(i >= 0 and abs(told - i) > 1 for i in at)
+            if apart and step.asked.place is not None:
+                text = f"the network is told the time {told:g} here, and the step is that of time {at[0]}"
+                yield Answer(step.asked.place, text, tuple(p for p in (found.given.place,) if p is not None))
+                return
+
+
+def _reads(values: tuple[Value, ...], state: Node | None = None) -> Iterator[tuple[Node, Value]]:
+    """What is read from tables of numbers on the way to ``values``, and at which place of them."""
+    for node in ancestors(values, through=lambda n: n is not state and n.op != "param"):
+        table = node.inputs[0] if node.op == "getitem" and len(node.inputs) > 1 else None
+        if isinstance(table, Node) and not table.grad and any(n.op in TABLES for n in ancestors(table)):
+            yield node, node.inputs[1]
+
+
+TABLES = frozenset(["linspace", "arange", "cumprod", "logspace", "geomspace"])
 
 
 def _known(time: Value) -> object:

@@ -14,7 +14,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.denoising import times
 from trainwreck.code.rehearsal.questions.noising import schedule
 from trainwreck.code.rehearsal.questions.reverse import wrong_step
-from trainwreck.code.rehearsal.questions.walking import untold
+from trainwreck.code.rehearsal.questions.walking import elsewhere, untold
 from trainwreck.core.evidence import Evidence
 
 _SCRIPT = """
@@ -68,4 +68,4 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), times, schedule, wrong_step, untold)
+    yield from further(__name__, project, (), times, schedule, wrong_step, untold, elsewhere)
