@@ -36,6 +36,8 @@ CONFINED = 1.2
 classifier span 5 and more."""
 DOMINATES = 100.0
 """Factor between the contributions of two terms from which the smaller one does not steer the shared weights."""
+GROWN = 3.0
+"""Targets that were so many times smaller at the start are made by what learns (returns that are bootstrapped)."""
 LARGE_TARGET = 20.0
 """Mean or deviation of a regression target from which the first layers of a usual initialisation are far off."""
 ONE_CLASS = 0.98
@@ -153,7 +155,8 @@ def _regression(columns: dict[str, Series]) -> Iterator[Evidence]:
         text = f"predictions do not follow their targets (correlation {show(median(link))})"
         yield seen("live-predictions-unrelated", text, where, median(link), cls="circumstantial")
     size = max(abs(median(mean)), median(deviation))
-    if size > LARGE_TARGET:
+    begun = max(abs(columns["target_mean"].values[0]), columns["target_std"].values[0])
+    if size > LARGE_TARGET and begun > size / GROWN:
         text = f"the regression target has mean {show(median(mean))} and deviation {show(median(deviation))}"
         yield seen("live-targets-large", text, where, size, cls="circumstantial")
 
