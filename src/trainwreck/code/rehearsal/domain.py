@@ -239,6 +239,8 @@ class Table:
     """Where it was made, of one that gives each value that occurs in data a number of its own."""
     stack: tuple[Place, ...] = ()
     """The calls that led there."""
+    counted: tuple[Value, ...] = ()
+    """The values of the data that have the numbers."""
 
 
 @dataclass(eq=False, slots=True)

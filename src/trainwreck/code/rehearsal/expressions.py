@@ -110,9 +110,11 @@ class Expressions(Operators):
 
     def numbered(self, table: Table, pairs: Sequence[tuple[Value, ...]], place: Place) -> Table:
         """``table``, noted as a numbering where values of the data have numbers of a count (``enumerate``)."""
-        counts = any(isinstance(v, Node) and any(n.op == "counter" for n in near(v, 3)) for _, v in pairs)
+        numbers = [near(v, 3) for _, v in pairs if isinstance(v, Node) and v.op in ("counter", "add")]
+        counts = any(n.op == "counter" for found in numbers for n in found)
         if counts and any(isinstance(k, Node) for k, _ in pairs):
             table.numbered, table.stack = place, self.stack
+            table.counted = tuple(k for k, _ in pairs if isinstance(k, Node))
         return table
 
     def unnamed(self, value: Value, place: Place) -> Value:

@@ -210,6 +210,7 @@ class Storing(State):
                     one.more = True
                     if isinstance(index, Node) and _counts(value, one):
                         one.numbered, one.stack = one.numbered or place, one.stack or self.stack
+                        one.counted = (*one.counted[:3], index)
                     one.entries[f"?{len(one.entries)}" if len(one.entries) < EXACT_ITEMS else "?"] = value
             elif isinstance(one, Items):
                 if isinstance(index, Obj) and index.kind == "builtins.slice":

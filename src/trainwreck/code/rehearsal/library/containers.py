@@ -96,6 +96,7 @@ def _get(run: Rehearsing, asked: Asked) -> Value:
     if asked.name == "setdefault" and isinstance(key, Node) and _by_length(asked.place[0]):
         table.entries.setdefault("?", default)
         table.numbered, table.stack = table.numbered or asked.place, table.stack or run.stack
+        table.counted = (*table.counted[:3], key)
     known = run.item(table, key, asked.place, asked.frame)
     return run.joined(known, default, asked.place) if asked.args[1:] or asked.options else known
 

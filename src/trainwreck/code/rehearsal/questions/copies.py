@@ -111,12 +111,24 @@ def _copied(held: Path, train: Path) -> Place | None:
             return None
         if node.op in REPEATS and node.inputs and _many(node):
             return asked(node)
-        if node.op in JOINS and node.inputs:
+        if node.op in JOINS and node.inputs and not _beside(node):
             pieces = list(parts(node.inputs[0]))
             sources = [{id(n) for n in near(p, 60)} for p in pieces]
             if len(pieces) > 1 and any(id(pieces[0]) in source for source in sources[1:]):
                 return asked(node)
     return None
+
+
+def _beside(node: Node) -> bool:
+    """True where what is joined stands beside each other in a row (along any axis but the first): no row is copied.
+
+    So it is, too, where what is joined is turned over (``vstack([x, x ** 2]).T``): its rows become columns."""
+    axis = node.options.get("axis", node.options.get("dim", node.inputs[1] if len(node.inputs) > 1 else 0))
+    if node.op in ("append", "extend", "vstack"):
+        axis = node.options.get("axis", 0)
+    if axis == -1 and not node.shape.open and len(node.shape.dims) == 1:
+        return False
+    return axis != 0
 
 
 def _drawn_again(index: Value) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, given, losses
 from trainwreck.code.rehearsal.questions.signs import ERRORS
@@ -21,6 +22,8 @@ SAME = frozenset(
 """What leaves the axes in their places, but for the last."""
 SOURCES = frozenset(["stack", "batch"])
 MAX_DEPTH = 120
+MAX_ROWS = 400
+"""Values that are looked at behind what is stacked."""
 
 Source = tuple[str, int]
 """What the data come from, and which of its axes is meant."""
@@ -104,10 +107,9 @@ def _of_lists(flat: Node) -> bool:
 
 
 def _asked(flat: Node, others: list[Node]) -> Place | None:
-    """The place of a flattening; the call, where one function makes several of them."""
+    """The place of a flattening; the call, where one function makes several of them: it is given another order."""
     same = [o for o in others if o.place is not None and flat.place is not None and o.place[0] is flat.place[0]]
-    calls = {id(o.stack[-1][0]) for o in same if o.stack}
-    return flat.stack[-1] if len(calls) > 1 and flat.stack else flat.place
+    return flat.stack[-1] if len(same) > 1 and flat.stack else flat.place
 
 
 def _samples_at(run: Rehearsing, flat: Node) -> Source | None:
@@ -175,7 +177,8 @@ def _axis(value: Value, axis: int, known: dict[tuple[int, int], Source | None], 
 
 def _computed(node: Node, axis: int, known: dict[tuple[int, int], Source | None], depth: int) -> Source | None:
     if node.op in SOURCES:
-        return ("batch", axis)
+        rows = _rows(node, known, depth)
+        return ("batch", axis) if not rows else rows.pop() if axis == 0 and len(rows) == 1 else None
     first = node.inputs[0] if node.inputs else None
     if node.op in ("setitem", "zeros_like", "empty_like", "ones_like", "flip", "cumsum"):
         return _axis(first, axis, known, depth)
@@ -198,6 +201,28 @@ def _computed(node: Node, axis: int, known: dict[tuple[int, int], Source | None]
         whole = sides[:1]
     found = {source for n in whole if (source := _axis(n, axis, known, depth)) is not None}
     return found.pop() if len(found) == 1 else None
+
+
+def _rows(node: Node, known: dict[tuple[int, int], Source | None], depth: int) -> set[Source]:
+    """Of what was made one by one for each row of arrays and put together again: which axis of these the rows are."""
+    if node.op != "stack" or not node.inputs or node.get("dim", 1, 0) != 0 or node.options.get("axis", 0) != 0:
+        return set()
+    made = islice(ancestors(node.inputs[0], through=lambda n: n.op not in ("stack", "param")), MAX_ROWS)
+    taken = {(id(n.inputs[0]), axis): n.inputs[0] for n in made if (axis := _one_by_one(n)) is not None}
+    return {source for (_, axis), a in taken.items() if (source := _axis(a, axis, known, depth)) is not None}
+
+
+def _one_by_one(node: Node) -> int | None:
+    """Along which axis of an array a loop takes one after the other: ``for row in x``, ``x[k]``, ``x[:, k]``."""
+    if node.op == "element" and node.inputs:
+        return 0
+    if node.op != "getitem" or len(node.inputs) < 2 or not isinstance(node.inputs[0], Node):
+        return None
+    index = node.inputs[1]
+    picks = list(index) if isinstance(index, tuple) else [index]
+    counted = [isinstance(pick, Node) and any(n.op == "counter" for n in near(pick, 4)) for pick in picks]
+    whole = [p for p in picks if isinstance(p, Obj) and p.kind == "builtins.slice" and set(p.args) == {None}]
+    return counted.index(True) if sum(counted) == 1 and len(whole) == len(picks) - 1 else None
 
 
 def _moved(node: Node, axis: int) -> int | None:

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import NUMBERING, Node, Place, Table
+from trainwreck.code.rehearsal.domain import NUMBERING, Node, Obj, Place, Table, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.roles import trained, users
 
 TABLES = frozenset(["Embedding", "EmbeddingBag"])
+MAX_DEPTH = 8
 LAYERS = frozenset(["linear", "embedding", "embeddingbag", "embedding_bag", "conv1d", "conv2d", "param"])
 
 
@@ -20,12 +22,14 @@ MOST = 400
 
 
 class Numbers(NamedTuple):
-    """A numbering: which one, where it was made, by which calls, and in what the numbers were looked up."""
+    """A numbering: of what, where it was made, by which calls, and in what the numbers were looked up."""
 
-    key: int
+    key: object
     place: Place
     stack: tuple[Place, ...]
     used: Place | None
+    inside: bool
+    """What is numbered was put in order where it is numbered; else it was handed over in that order."""
 
 
 def counted_anew(run: Rehearsing) -> Iterator[Answer]:
@@ -41,7 +45,7 @@ def counted_anew(run: Rehearsing) -> Iterator[Answer]:
         found, before = other[-1], first[0]
         same = found.place[0] is before.place[0]
         shared = same and found.used is not None and found.used[1] is found.place[1]
-        place = found.stack[-1] if same and found.stack and not shared else found.place
+        place = found.stack[-1] if same and found.stack and not (shared and found.inside) else found.place
         yield Answer(place, "the categories are numbered anew here: the same one has another number than in training",
                      (before.place,))  # fmt: skip
         return
@@ -96,11 +100,31 @@ def _numberings(asked: Node) -> Iterator[Numbers]:
     for node in ancestors(given, through=lambda n: n.op not in LAYERS and n.op != "lookup"):
         table = node.attributes.get(NUMBERING)
         if isinstance(table, Table) and table.numbered is not None:
-            yield Numbers(id(table), table.numbered, table.stack, node.place)
+            for value in table.counted or (table,):
+                yield Numbers(_alike(value), table.numbered, table.stack, node.place, _inside(value, table.numbered))
         elif node.op in ("part", "getitem") and node.inputs[1:] == (1,) and isinstance(node.inputs[0], Node):
             unique = node.inputs[0]
             if unique.op == "unique" and unique.options.get("return_inverse") is True and unique.place is not None:
-                yield Numbers(id(unique), unique.place, unique.stack, node.place)
+                yield Numbers(_alike(unique), unique.place, unique.stack, node.place, True)
+
+
+def _inside(value: Value, place: Place) -> bool:
+    """True where some order is made of the values in the function that numbers them, or none at all."""
+    made = [n for n in near(value, 6) if n.op != "element" and n.place is not None]
+    return not made or made[0].place is None or made[0].place[1] is place[1]
+
+
+def _alike(value: Value, depth: int = 0) -> object:
+    """Equal for values that the program computes alike from the same things: what is numbered twice in one order (a
+    list that was fitted, a file that is read again) has the same numbers both times."""
+    if isinstance(value, Node) and value.op not in RANDOM and value.inputs and depth < MAX_DEPTH:
+        rest = (_alike(v, depth + 1) for v in value.inputs)
+        return (value.op, value.name, *rest)
+    if isinstance(value, Obj) and value.cls is None:
+        return (value.kind, *(_alike(a, depth + 1) for a in value.args))
+    if isinstance(value, tuple):
+        return tuple(_alike(v, depth + 1) for v in value)
+    return value if isinstance(value, int | float | str | bool | bytes) or value is None else id(value)
 
 
 __all__ = ["counted_anew"]

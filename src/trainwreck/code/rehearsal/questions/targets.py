@@ -225,7 +225,7 @@ def _recursive(found: Bootstrap) -> bool:
 
 
 def _beside(rewards: set[int]) -> Callable[[Node], bool]:
-    return lambda node: chooses(node) and id(node) not in rewards
+    return lambda node: (chooses(node) or node.op == "tolist") and id(node) not in rewards
 
 
 def _kept(run: Rehearsing, final: set[int]) -> bool:
