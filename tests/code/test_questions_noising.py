@@ -100,7 +100,7 @@ FAULTS = [
     (A, "abar[t].sqrt()[:, None] * x0", "abar[t][:, None] * x0", "xt = "),
     (A, "(1 - abar[t]).sqrt()[:, None] * eps", "(1 - abar[t])[:, None] * eps", "xt = "),
     (A, "abar[t].sqrt()[:, None] * x0", "alphas[t].sqrt()[:, None] * x0", "xt = "),
-    (A, "abar = torch.cumprod(alphas, dim=0)", "abar = alphas", "xt = "),
+    (A, "abar = torch.cumprod(alphas, dim=0)", "abar = alphas", "alphas = "),
     (A, "net(xt, t), eps", "net(xt, torch.randint(0, T, (64,))), eps", "loss = "),
     (A, "1e-4, 0.05, T", "0.5, 0.99, T", "betas = "),
     (N, "self.a = self.abar.sqrt()", "self.a = self.abar", "return self.a[i]"),

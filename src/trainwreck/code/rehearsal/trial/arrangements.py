@@ -280,15 +280,6 @@ def _binary(bench: Bench, node: Node) -> Array:
     return _reduction(bench, node, each)
 
 
-@operation("multinomial")
-def _multinomial(bench: Bench, node: Node) -> Array:
-    """For each row one of the places with a weight."""
-    weights = bench.work(node.inputs[0])
-    if bench.whole(argument(node, "num_samples", 1, 1)) != 1 or weights.ndim != 2:
-        raise Unknown
-    return (weights * (0.5 + bench.random.random(weights.shape))).argmax(-1)[:, None]
-
-
 @operation("cov")
 def _cov(bench: Bench, node: Node) -> Array:
     return bench.np.cov(bench.work(node.inputs[0]))

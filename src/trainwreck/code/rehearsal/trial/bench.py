@@ -60,7 +60,7 @@ class Bench:
     ) -> None:
         import numpy as np
 
-        for name in ("operations", "arrangements"):
+        for name in ("operations", "arrangements", "draws"):
             import_module(f"trainwreck.code.rehearsal.trial.{name}")
         self.np: Any = np
         self.known: dict[int, Array] = dict(known or {})

@@ -315,37 +315,6 @@ def _written(bench: Bench, node: Node) -> Array:
     return bench.work(positional(node)[0])
 
 
-@operation("bernoulli")
-def _bernoulli(bench: Bench, node: Node) -> Array:
-    chances = bench.work(node.inputs[0])
-    return (bench.random.random(chances.shape) < chances).astype(float)
-
-
-@operation("random")
-def _random(bench: Bench, node: Node) -> Array:
-    """``rng.random(size)`` of numpy: the generator itself is the first input of a method."""
-    given = positional(node)
-    sizes = node.options.get("size", given[-1] if given else None)
-    if sizes is None or (isinstance(sizes, Node) and not sizes.shape.dims and sizes.op not in ("attribute", "size")):
-        raise Unknown
-    return bench.random.random(bench.sizes((sizes,)))
-
-
-@operation("randn", "randn_like", "rand", "rand_like", "normal", "standard_normal")
-def _drawn(bench: Bench, node: Node) -> Array:
-    np = bench.np
-    given = positional(node)
-    if node.op.endswith("_like"):
-        shape = bench.work(given[0]).shape
-    elif node.op in ("randn", "rand"):
-        shape = bench.sizes(given if "size" not in node.options else (node.options["size"],))
-    else:
-        raise Unknown
-    if np.prod(shape) > 100_000:
-        raise Unknown
-    return bench.random.standard_normal(shape) if "randn" in node.op else bench.random.random(shape)
-
-
 # ---------------------------------------------------------------------- picking and shaping
 @operation("getitem")
 def _item(bench: Bench, node: Node) -> Array:
