@@ -167,9 +167,10 @@ def _shift(loss: Node) -> Shift | None:
         return None
     logits, moved, ends, sliced = head
     fed: list[tuple[Node, Trail]] = []
+    cuts: list[Node] = []
     for node in ancestors(logits):
         if node.op == "getitem" and node.grad and _cuts_front(node):
-            return None
+            cuts.append(node)
         if node.op not in ("embedding", "one_hot") or not node.inputs:
             continue
         found = trail(node.inputs[0])
@@ -177,6 +178,9 @@ def _shift(loss: Node) -> Shift | None:
             return None
         if found.root.op not in ("arange", "argument"):
             fed.append((node, found))
+    mine = [n for n, t in fed if t.root is target.root] or [n for n, _ in fed]
+    if any(_over(cut, node) for cut in cuts for node in mine):
+        return None
     symbols = Counter(dict(target.symbols))
     start = target.start
     if not any(t.root is target.root for _, t in fed):
@@ -270,6 +274,9 @@ def _sees_only_the_past(shift: Shift) -> bool | None:
     """True for one-directional recurrence or masked attention, False for attention without a mask, else None."""
     recurrent = open_attention = masked = False
     for node in ancestors(shift.logits):
+        apart = node.op in RECURRENT and not _over(node, shift.fed)
+        if apart or (attention(node) is not None and not _among(node, shift.fed)):
+            continue  # of another sequence, or looking at one: an encoder
         if node.op in RECURRENT and node.owner is not None:
             if node.owner.get("bidirectional", 7, False) is not False:
                 return None
@@ -296,6 +303,20 @@ def not_shifted(run: Rehearsing) -> Iterator[Answer]:
             place = cut.place if cut is not None else None
             text = "the target at each position is the very token that the network is given there"
             yield Answer(place or shift.loss.place, text, _proof(shift))
+
+
+def last_left_out(run: Rehearsing) -> Iterator[Answer]:
+    """The same, where the last token is cut off from both: done for what predicts the next one alone, whatever else
+    the program does."""
+    for shift in shifts(run):
+        cut = shift.target.cut
+        index = cut.inputs[1] if cut is not None and len(cut.inputs) > 1 else None
+        slices = [i for i in (index if isinstance(index, tuple) else (index,)) if isinstance(i, Obj)]
+        if cut is None or shift.ahead or not any(i.args[:2] in ((None, -1), (0, -1)) for i in slices):
+            continue
+        if _sees_only_the_past(shift) is True and cut.place is not None:
+            text = "the target at each position is the very token that the network is given there"
+            yield Answer(cut.place, text, _proof(shift))
 
 
 def double_shifted(run: Rehearsing) -> Iterator[Answer]:

@@ -21,7 +21,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.tokens import not_shifted, shifts
+from trainwreck.code.rehearsal.questions.tokens import last_left_out, not_shifted, shifts
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_module, loss_kind, losses
@@ -182,7 +182,7 @@ SHIFTS = pattern(r"\[[^\]]*(:\s*-1|1\s*:)[^\]]*\]|roll\(|shift")
 
 def find(project: Project) -> Iterator[Evidence]:
     reconstructs = NOT_NEXT.search(source(project)) is not None
-    found = [] if reconstructs else list(answers(__name__, project, not_shifted))
+    found = list(answers(__name__, project, last_left_out if reconstructs else not_shifted))
     yield from found
     if not found and not any(shifts(run) for run in rehearsals(project)):
         yield from _written(project)
