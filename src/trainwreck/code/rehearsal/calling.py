@@ -117,7 +117,8 @@ class Calling(Expressions):
         in_place = method.endswith("_") and not method.endswith("__")
         if in_place and isinstance(node.func, ast.Attribute) and isinstance(result, Node):
             receiver = callee.receiver
-            if isinstance(receiver, Node) and receiver.op != "param" and result is not receiver:
+            known = isinstance(receiver, Node) and receiver.op == "data"  # ``w.data.add_(x)`` is noted with ``w``
+            if isinstance(receiver, Node) and receiver.op != "param" and result is not receiver and not known:
                 self.rebind(node.func.value, result, frame)
         return result
 

@@ -39,13 +39,14 @@ def nowhere(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _walk(node: ast.If, scope: Scope) -> ast.For | None:
-    """The loop over the layers that a test stands in."""
-    for loop in ast.walk(scope.node):
+    """The innermost loop over layers that a test stands in."""
+    found = None
+    for loop in ast.walk(scope.node):  # outer ones come first
         if not isinstance(loop, ast.For) or not any(n is node for n in ast.walk(loop)):
             continue
         if any(isinstance(c, ast.Call) and last_name(c.func) in WALKS for c in ast.walk(loop.iter)):
-            return loop
-    return None
+            found = loop
+    return found
 
 
 def _replaces(node: ast.AST) -> bool:
@@ -90,8 +91,22 @@ def _chosen(node: ast.If, scope: Scope, stack: tuple[Place, ...]) -> Place:
     if given and stack:
         call, caller = stack[-1]
         handed = [n.id for n in ast.walk(call) if isinstance(n, ast.Name)]
-        return _listed(handed, caller) or stack[-1]
+        return _by_default(given, call, scope) or _listed(handed, caller) or stack[-1]
     return _listed(names, scope) or (node, scope)
+
+
+def _by_default(names: list[str], call: ast.AST, scope: Scope) -> Place | None:
+    """Where the default of a parameter is written that the call leaves out."""
+    if not isinstance(call, ast.Call) or not isinstance(scope.node, ast.FunctionDef) or scope.parent is None:
+        return None
+    args = scope.node.args
+    every = [*args.posonlyargs, *args.args]
+    for arg, default in zip(every[len(every) - len(args.defaults) :], args.defaults, strict=True):
+        left_out = every.index(arg) >= len(call.args) and all(k.arg not in (arg.arg, None) for k in call.keywords)
+        if arg.arg in names and left_out:
+            inner = [default.id] if isinstance(default, ast.Name) else []
+            return _listed(inner, scope.parent) or (default, scope.parent)
+    return None
 
 
 def _listed(names: list[str], scope: Scope) -> Place | None:

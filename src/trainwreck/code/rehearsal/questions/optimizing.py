@@ -147,7 +147,8 @@ def _in_plain_list(run: Rehearsing, param: Node) -> bool:
 def _learnable(param: Node, event: Event) -> bool:
     if param.trainable is False or any(w.name in RESTORED and w.serial < event.serial for w in param.writes):
         return False
-    return not param.turns or param.owner is not None or not param.inputs
+    loops = ids(t.node for t in param.turns) & ids(t.node for t in event.turns)
+    return not loops or param.owner is not None or not param.inputs
 
 
 def _thawed(run: Rehearsing, stepping: list[Event]) -> Iterator[Answer]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.domain import Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.policy import surrogates
@@ -37,13 +37,21 @@ def discounted_past(run: Rehearsing) -> Iterator[Answer]:
             loop = node.turns[-1].node
             if not isinstance(loop, ast.For) or BACKWARDS.search(ast.unparse(loop.iter)):
                 continue
-            if _recursive(node) and _kept(run, node, loop):
+            if _recursive(node) and _kept(run, node, loop) and not any(_turned(n) for n in ancestors(node)):
                 told.add(id(node.place[0]))
                 text = "this adds up what came before each step, where a return is what comes after it"
                 far = getattr(node.place[0], "lineno", 0) - loop.lineno > 2
                 place = (loop.iter, node.place[1]) if far else node.place  # what turns the loop round
                 yield Answer(place, text, (event.place,) if event.place is not None else ())
                 return
+
+
+def _turned(node: Node) -> bool:
+    """True for an array from its end to its beginning: going through that forwards is going back in time."""
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    first = index[0] if isinstance(index, tuple) and index else index
+    turned = isinstance(first, Obj) and first.kind == "builtins.slice" and first.args[2:] == (-1,)
+    return turned or node.op in ("flip", "flipud", "reversed")
 
 
 def _recursive(node: Node) -> bool:

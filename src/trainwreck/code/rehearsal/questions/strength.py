@@ -28,11 +28,11 @@ def too_strong(run: Rehearsing) -> Iterator[Answer]:
         if node.op != "add" or len(node.inputs) < 2 or node.place is None:
             continue
         for item in node.inputs[:2]:
-            factors, at = _factors(item, made.keys())
+            factors, at = factors_of(item, made.keys())
             pair = made.get(id(at)) if at is not None else None
             if pair is None:
                 continue
-            factors += _within(pair)
+            factors += within(pair)
             total = 1.0
             for value, _, _ in factors:
                 total *= value
@@ -50,7 +50,7 @@ def too_strong(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
-def _factors(value: Value, stop: object) -> tuple[list[Factor], Node | None]:
+def factors_of(value: Value, stop: object) -> tuple[list[Factor], Node | None]:
     """The numbers in front of a value, and what they stand before."""
     found: list[Factor] = []
     assert hasattr(stop, "__contains__")
@@ -74,11 +74,11 @@ def _factors(value: Value, stop: object) -> tuple[list[Factor], Node | None]:
     return found, None
 
 
-def _within(pair: Pair) -> list[Factor]:
+def within(pair: Pair) -> list[Factor]:
     """The numbers between the two matrices, and those in front of one of them."""
     found: list[Factor] = []
     for item in pair.node.inputs:
-        inner, at = _factors(item, ())
+        inner, at = factors_of(item, ())
         if at is not None and (at.op in LINEAR or at.op == "param"):
             found += inner
     return found

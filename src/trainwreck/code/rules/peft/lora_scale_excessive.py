@@ -1,6 +1,6 @@
 """``lora_alpha / r`` is so large that the adapter drowns the base model.
 
-What: alpha is many times the rank.
+What: alpha is many times the rank; or the update counts otherwise in the merged weights than in the forward.
 Why it matters: the update is multiplied by alpha/r; training is unstable from the first steps.
 When it is fine: ratios of 0.5 to 4, or with ``use_rslora``.
 """
@@ -15,6 +15,7 @@ from trainwreck.code.calls import written
 from trainwreck.code.phases import ADAPTER
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.merged_scale import merged_otherwise
 from trainwreck.code.rehearsal.questions.strength import too_strong
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import keyword_place, modules
@@ -51,7 +52,7 @@ EXCESSIVE = 64.0
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), too_strong)
+    yield from further(__name__, project, _written(project), too_strong, merged_otherwise)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.facts import (
     refits,
 )
+from trainwreck.code.mappings import made_apart
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
@@ -50,7 +51,8 @@ ENCODERS = pattern(r"Encoder$|LabelBinarizer|Vectorizer$")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _refitted(project), counted_anew)
+    words = any(True for _ in made_apart(project))  # told by the name of that fault
+    yield from further(__name__, project, _refitted(project), *(() if words else (counted_anew,)))
 
 
 def _refitted(project: Project) -> Iterator[Evidence]:
