@@ -53,13 +53,13 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
     train, held = inputs_of(run)
     taught: dict[tuple[int, int], list[tuple[Path, tuple[str, ...]]]] = {}
     for event, path in train:
-        taught.setdefault((id(event.subject), _make(path)), []).append((path, _scaling(path)))
+        taught.setdefault((id(event.subject), made_by(path)), []).append((path, _scaling(path)))
     judged: dict[tuple[int, int], list[tuple[Path, tuple[str, ...]]]] = {}
     for event, path in held:
-        judged.setdefault((id(event.subject), _make(path)), []).append((path, _scaling(path)))
+        judged.setdefault((id(event.subject), made_by(path)), []).append((path, _scaling(path)))
     told: set[int] = set()
     for event, path in held:
-        key = (id(event.subject), _make(path))
+        key = (id(event.subject), made_by(path))
         if key not in taught:
             continue
         alike = [p for p, _ in taught[key]]
@@ -86,11 +86,11 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
 
 def _recurs(path: Path) -> bool:
     """True for states that one line makes from those before: how often they are scaled is the number of turns."""
-    places = [id(n.place[0]) for _, n in _scales(path) if n.place is not None]
+    places = [id(n.place[0]) for _, n in scales_of(path) if n.place is not None]
     return len(set(places)) < len(places)
 
 
-def _make(path: Path) -> int:
+def made_by(path: Path) -> int:
     """Equal for arrays that the same line of the program made."""
     return id(path.root.place[0]) if path.root.place is not None else id(path.root)
 
@@ -107,10 +107,10 @@ def _missing(more: tuple[str, ...], mine: tuple[str, ...]) -> int:
 
 def _scaling(path: Path) -> tuple[str, ...]:
     """The scaling on the way, in order, without what is random or depends on other data."""
-    return tuple(op for op, _ in _scales(path))
+    return tuple(op for op, _ in scales_of(path))
 
 
-def _scales(path: Path) -> list[tuple[str, Node]]:
+def scales_of(path: Path) -> list[tuple[str, Node]]:
     found: list[tuple[str, Node]] = []
     after = [*path.nodes[2:], None]
     for node, before, following in zip(path.nodes[1:], path.nodes, after, strict=False):
@@ -153,7 +153,7 @@ def _only_there(path: Path, others: Sequence[Path], number: int, place: Place | 
     mine = {id(at[0]): at for n in path.nodes for at in (n.place, *n.stack) if at is not None}
     root = {id(at[0]) for at in (path.root.place, *path.root.stack) if at is not None}
     for other in others:
-        node = _scales(other)[number][1]
+        node = scales_of(other)[number][1]
         if node.place is None:
             continue
         theirs = {id(at[0]) for n in other.nodes for at in (n.place, *n.stack) if at is not None}
@@ -207,7 +207,7 @@ def _last_place(path: Path) -> Place | None:
 
 def _scaled_at(found: Sequence[Path], more: tuple[str, ...], number: int) -> Place | None:
     """Where the training has the operation of this number."""
-    return next((_scales(p)[number][1].place for p in found if _scaling(p) == more and more), None)
+    return next((scales_of(p)[number][1].place for p in found if _scaling(p) == more and more), None)
 
 
 # ---------------------------------------------------------------------- order

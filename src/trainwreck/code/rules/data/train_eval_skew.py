@@ -26,6 +26,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.columns_apart import function_left_out
 from trainwreck.code.rehearsal.questions.evaluation import scaled_apart
 from trainwreck.code.rehearsal.questions.latents import other_latents
+from trainwreck.code.rehearsal.questions.one_sided import scaled_there_alone
 from trainwreck.code.rehearsal.questions.refits import own_statistics
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -63,7 +64,14 @@ SCALERS = pattern(r"Scaler$|Imputer$|^PCA$|Transformer$|^Normalizer$|^SelectKBes
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(
-        __name__, project, _written(project), scaled_apart, function_left_out, other_latents, own_statistics
+        __name__,
+        project,
+        _written(project),
+        scaled_apart,
+        scaled_there_alone,
+        function_left_out,
+        other_latents,
+        own_statistics,
     )
 
 
