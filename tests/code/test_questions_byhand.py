@@ -95,6 +95,29 @@ CASES: list[tuple[Question, str]] = [
     (out_of_step, function(fall="PEAK * 0.999 ** step")),
     (out_of_step, function(share="step", fall="PEAK * math.sqrt(WARM) / math.sqrt(done + 1)")),
     (out_of_step, function(share="(step % 100) / 100")),
+    (
+        out_of_step,
+        function(share="min(1, (step - WARM) / 70)  # here", fall="1e-3 + 0.5 * PEAK * (1 + math.cos(math.pi * done))"),
+    ),
+    (out_of_step, function(fall="max(3e-3, PEAK * (1 - step / 137))  # here")),
+    (
+        out_of_step,
+        function(
+            rise="PEAK\n    if step >= 170:\n        return 1e-3",
+            share="(step - WARM) / (170 - WARM)  # here",
+            fall="PEAK - (PEAK - 1e-3) * done",
+        ),
+    ),
+    (
+        out_of_step,
+        function(share="min(1, (step - WARM) / 300)", fall="1e-3 + 0.5 * PEAK * (1 + math.cos(math.pi * done))"),
+    ),
+    (
+        out_of_step,
+        function(share="min(1, (step - WARM) / 70)", fall="0.03 + 0.5 * PEAK * (1 + math.cos(math.pi * done))"),
+    ),
+    (out_of_step, function(share="0", fall="1e-3 if step > 160 else PEAK")),
+    (out_of_step, function(share="0", fall="PEAK * 0.1 ** min(2, step // 80)")),
     (out_of_step, of_epochs("PEAK * (1 - epoch / EPOCHS)  # here")),
     (out_of_step, of_epochs("PEAK * (1 - epoch / 40)")),
     (out_of_step, of_epochs("PEAK * (0.1 ** (epoch // 15))")),

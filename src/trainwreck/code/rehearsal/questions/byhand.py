@@ -16,6 +16,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.clocks import called_in, clocks, numbers_at, worked_out, zero_written
 from trainwreck.code.rehearsal.questions.counts import number, times, trips
+from trainwreck.code.rehearsal.questions.places import once
 from trainwreck.code.rehearsal.questions.schedules import factor, moves, returned, schedules
 from trainwreck.code.rehearsal.state import Spent
 
@@ -38,6 +39,12 @@ SWINGS = 4
 TURNS_ROUND = ("cycl", "restart", "period", "%", "fmod", "divmod", "sin(", "triang")
 REMAINDER = re.compile(r"// (\w+)\)? \* \1\b|\b(\w+) \* \(\w+ // \2\b")
 """A remainder that is written out: ``k - k // n * n``."""
+LOW = 0.1
+"""A floor of a tenth of the highest rate or less: what is left of a cosine by custom (Hoffmann et al. 2022)."""
+EARLY = 0.4
+"""A decay that is over before this share of the run: the lengths of both should agree (same source: within 25%)."""
+SMOOTH = 6
+"""So many different rates on the way down are no steps."""
 BLOWN_UP = 5.0
 """A rate that grows to so many times the one that the optimizer was given."""
 
@@ -78,6 +85,25 @@ def out_of_step(run: Rehearsing) -> Iterator[Answer]:
         told = _told(course)
         if told:
             yield Answer(_formula(course) if course.asked is None else course.asked, told)
+        elif (reached := _floor(course)) is not None:
+            place = next((p for k in range(reached[0] + 1, reached[1] + 1) if (p := once(run, k)) is not None), None)
+            text = f"the rate is at its floor after {reached[1]} of {course.total} updates: the decay is too short"
+            yield Answer(place or course.asked or _formula(course), text, () if place is None else (_formula(course),))
+
+
+def _floor(course: Course) -> tuple[int, int] | None:
+    """Between which updates a smooth decay ends that leaves most of the run with the lowest rate.
+
+    Not meant: a decay in a few steps, which are placed on purpose, and a floor that still learns (``LOW``)."""
+    last, top = course.rates[-1], course.top
+    if top <= 0 or last > LOW * top or any(w in course.texts.lower() for w in TURNS_ROUND):
+        return None
+    first = max((n for n, r in enumerate(course.rates) if not math.isclose(r, last, rel_tol=1e-6)), default=-1) + 1
+    peak = course.rates.index(top)
+    values = {round(r / top, 6) for r in course.rates[peak:first]}
+    if first < 1 or first <= peak or len(values) < SMOOTH or course.at[first] > EARLY * course.total:
+        return None
+    return course.at[first - 1], course.at[first]
 
 
 def _straight(course: Course, rates: list[float]) -> bool:

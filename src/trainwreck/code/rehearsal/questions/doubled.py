@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.levels import row
@@ -34,13 +34,27 @@ def scaled_twice(run: Rehearsing) -> Iterator[Answer]:
     for first, second in pairs:
         assert first.place is not None
         assert second.place is not None
-        if id(second.place[0]) in told or first.place[0] is second.place[0]:
+        if id(second.place[0]) in told:
+            continue
+        if first.place[0] is second.place[0]:  # one helper, called twice: in two places, or it is a loop
+            if (called := _called(first, second)) is not None and id(called[0]) not in told:
+                told.add(id(called[0]))
+                text = "these values have been brought to this scale once already, by the same helper"
+                yield Answer(called, text, tuple(p for p in first.stack[-1:]))
             continue
         alone = [n for n, _ in found if n.place is not None and n.place[0] is second.place[0]]
         without = any(not any(b is f for f, s in pairs if s is n for b in behind[id(n)]) for n in alone)
         place, other = (first.place, second.place) if without else (second.place, first.place)
         told |= {id(first.place[0]), id(second.place[0])}
         yield Answer(place, "these values have been brought to this scale once already, by the same numbers", (other,))
+
+
+def _called(first: Node, second: Node) -> Place | None:
+    """Where the helper is called the second time; None where one call does both, as in a loop."""
+    one, other = ([p[0] for p in n.stack] for n in (first, second))
+    if not one or not other or one[-1] is other[-1]:
+        return None
+    return second.stack[-1]
 
 
 def _scale(node: Node) -> tuple[object, object] | None:
