@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj
-from trainwreck.code.rehearsal.graph import opaque
+from trainwreck.code.rehearsal.graph import ancestors, opaque
+from trainwreck.code.rehearsal.library.data import LOADERS
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.counts import number
 from trainwreck.code.rehearsal.questions.gradients import backwards, reached
 
 WRAPPER = "DistributedDataParallel"
@@ -31,6 +33,27 @@ def now_and_then(run: Rehearsing) -> Iterator[Answer]:
                 text = f"{_of(left[0])} gets no gradient in some turns, and this waits for all parameters in each"
                 yield Answer(wrapper.place, text, (event.place,) if event.place is not None else ())
                 break
+
+
+def tiny_norms(run: Rehearsing) -> Iterator[Answer]:
+    """Batch norms behind the wrapper that see a few samples each, in every loader that is learned from."""
+    learned = [n for e in backwards(run) for n in ancestors(e.subject) if n.op == "batch"]
+    loaders = {id(n.owner): n.owner for n in learned if isinstance(n.owner, Obj) and n.owner.name in LOADERS}
+    sizes = [number(run, loader.get("batch_size", 1, 1)) for loader in loaders.values()]
+    if not sizes or any(s is None or s > TINY for s in sizes):
+        return
+    for wrapper in (o for o in run.objects if o.name == WRAPPER and o.place is not None):
+        owners = [p.owner for p in run.parameters(wrapper)[0] if isinstance(p.owner, Obj)]
+        norm = next((o for o in owners if o.cls is None and o.name in BATCHNORMS), None)
+        if norm is not None and wrapper.place is not None:
+            text = f"batch norm sees {sizes[0]:.0f} samples per process, each rank for itself"
+            yield Answer(wrapper.place, text, (norm.place,) if norm.place is not None else ())
+            return
+
+
+BATCHNORMS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"])
+TINY = 4
+"""Samples: below about 8 the statistics of a batch are noisy (Wu and He, arXiv:1803.08494)."""
 
 
 def _switched(param: Node) -> bool:

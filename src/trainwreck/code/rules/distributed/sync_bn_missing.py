@@ -18,6 +18,8 @@ from trainwreck.code.calls import Call
 from trainwreck.code.facts import BATCHNORMS, is_torch, made, option, source, text_of
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.replicated import tiny_norms
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS, is_training_loader
@@ -106,6 +108,10 @@ def find(project: Project) -> Iterator[Evidence]:
         r"SyncBatchNorm|sync_batchnorm|sync_bn|syncbn|FrozenBatchNorm|freeze_bn", source(project), re.IGNORECASE
     ):
         return
+    yield from further(__name__, project, _written(project), tiny_norms)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for wrap in calls_to(project, "torch", "DistributedDataParallel"):
         norm = _norm(project, wrap)
         loader = next((c for c in _loaders(project)), None)
