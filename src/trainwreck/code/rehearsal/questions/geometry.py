@@ -27,6 +27,7 @@ PASSES = (
     STRUCTURE
     | JOINS
     | frozenset("either where batch setitem mul add sub div clamp clip long normalize element pad copy".split())
+    | frozenset(["ascontiguousarray"])
 )
 WARPS = frozenset(["grid_sample", "affine_grid", "remap"])
 SEEDS = frozenset(["seed", "manual_seed", "setstate", "set_state", "set_rng_state"])
@@ -174,7 +175,10 @@ def _tests(run: Rehearsing, node: Node) -> frozenset[object]:
             if _calls(above.test):
                 found.add(_draw(run, node, above) or (id(above), *calls))
             else:
-                found.add(_decided(above.test, node.place[1], node.stack) or ast.unparse(above.test))
+                kept = _draw(run, node, above)  # also of a closure, which keeps what was drawn when it was made
+                turned = isinstance(above.test, ast.UnaryOp)
+                decided = (kept, turned) if kept else _decided(above.test, node.place[1], node.stack)
+                found.add(decided or ast.unparse(above.test))
     return frozenset(found)
 
 

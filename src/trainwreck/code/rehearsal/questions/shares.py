@@ -38,6 +38,7 @@ SCORES = frozenset(
     matthews_corrcoef cohen_kappa_score balanced_accuracy_score spearmanr pearsonr corrcoef""".split()
 )
 """Scores that are a quotient of sums, or an order, over all samples."""
+CUTS = frozenset(["split", "chunk", "array_split", "tensor_split"])
 MEAN_LOSSES = ("_loss", "entropy", "_logits")
 
 
@@ -133,8 +134,15 @@ def _summed(value: Value) -> list[Node]:
         return []
     parts_of = [n for n in ancestors(value, through=lambda n: n.place is not None and n.place[0] is call)]
     leaves = [n for n in parts_of if n.place is None or n.place[0] is not call]
-    of_batches = all(any(m.op == "batch" for m in ancestors(n)) for n in leaves)
+    of_batches = all(any(m.op == "batch" or (m.turns != n.turns and _cut(m)) for m in ancestors(n)) for n in leaves)
     return leaves if of_batches and all(not n.grad for n in leaves) else []
+
+
+def _cut(node: Node) -> bool:
+    """True for what was kept from each turn of a loop over the parts that a tensor was cut into, of more than one."""
+    over = node.turns[-1].over if node.turns and not node.grad else None
+    cut = isinstance(over, Node) and over.op in CUTS and len(over.inputs) > 1
+    return cut and isinstance(over, Node) and over.inputs[1] != 1
 
 
 def _loops(run: Rehearsing) -> set[int]:
@@ -190,7 +198,7 @@ def _grade(value: Value, depth: int = 0) -> Grade | None:
     if not isinstance(value, Node) or depth > 30:
         return None
     first = value.inputs[0] if value.inputs else None
-    if value.op in SAME:
+    if value.op in SAME or value.op == "neg":
         return _grade(first, depth + 1)
     if value.op in LENGTHS:
         along = value.inputs[1] if len(value.inputs) > 1 else 0
@@ -204,7 +212,7 @@ def _grade(value: Value, depth: int = 0) -> Grade | None:
             return None
         inner = _grade(first, depth + 1)
         if inner != "each":
-            return None
+            return inner if inner == "curved" else None
         over = _over_samples(value)
         return None if over is None else "each" if not over else "sum" if value.op in SUMS else "mean"
     if value.op in ("mul", "div", "add", "sub"):
@@ -225,6 +233,8 @@ def _combined(value: Node, depth: int) -> Grade | None:
         return None
     if "fixed" in (one, other) and not (value.op == "div" and one == "fixed"):
         return other if one == "fixed" else one
+    if "curved" in (one, other) and {one, other} <= {"curved", "mean"}:
+        return "curved"
     if {one, other} <= {"each"} or "each" in (one, other):
         return "each"
     if value.op == "mul":
@@ -257,7 +267,8 @@ def _bent(node: Node) -> bool:
     if node.op in SCORES:
         return not node.full or node.full.split(".")[0] in ("sklearn", "scipy", "torch", "numpy", "torchmetrics")
     if node.op in CURVES and node.inputs:
-        return _grade(node.inputs[0]) in ("mean", "sum") and not (node.op == "pow" and node.inputs[1:] == (1,))
+        plain = node.op == "pow" and node.inputs[1:] == (1,)
+        return _grade(node.inputs[0]) in ("mean", "sum", "curved") and not plain
     if node.op != "div" or len(node.inputs) < 2:
         return False
     upper, lower = node.inputs[:2]
