@@ -73,13 +73,13 @@ def _used(node: Node, table: dict[int, list[Node]]) -> bool:
 
 def positions_unheeded(run: Rehearsing) -> Iterator[Answer]:
     """Positions are handed to a network that keeps documents apart, and it counts along the whole row instead."""
-    import numpy as np
-
     for masked in attentions(run):
         try:
             allowed = seen(masked, documents)
         except Unknown:
             continue
+        import numpy as np
+
         size = allowed.shape[-1]
         if allowed.shape[-2] != size or size < 4:
             continue

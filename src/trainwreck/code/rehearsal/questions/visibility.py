@@ -172,12 +172,12 @@ def documents(node: Node) -> Array | None:
 # ---------------------------------------------------------------------- what is wrong
 def reversed_order(run: Rehearsing) -> Iterator[Answer]:
     """The past is hidden and the future is kept; or a mask of zeros and ones is added and hides nothing."""
-    import numpy as np
-
     for masked in attentions(run):
         allowed = _square(masked)
         if allowed is None:
             continue
+        import numpy as np
+
         size = allowed.shape[-1]
         above, below = np.triu_indices(size, 1), np.tril_indices(size, -1)
         place = blamed(masked)
@@ -206,8 +206,6 @@ def rows_without_keys(run: Rehearsing) -> Iterator[Answer]:
 
 def future_in_sight(run: Rehearsing) -> Iterator[Answer]:
     """A network that is trained on the next token sees it, through a mask that does not hide it."""
-    import numpy as np
-
     told: set[int] = set()
     for shift in shifts(run):
         if shift.ahead != 1:
@@ -220,6 +218,8 @@ def future_in_sight(run: Rehearsing) -> Iterator[Answer]:
             allowed = _square(masked)
             if allowed is None or not allowed.any(-1).all():
                 continue
+            import numpy as np  # only where there is a mask to be worked out: it takes longer to load than a script
+
             size = allowed.shape[-1]
             above, below = np.triu_indices(size, 1), np.tril_indices(size, -1)
             if allowed[..., above[0], above[1]].all() and allowed[..., below[0], below[1]].all():
@@ -231,8 +231,6 @@ def future_in_sight(run: Rehearsing) -> Iterator[Answer]:
 
 def documents_mixed(run: Rehearsing) -> Iterator[Answer]:
     """Tokens of other documents of a row are seen, though the mask looks at which document a token is of."""
-    import numpy as np
-
     for masked in attentions(run):
         equal = [n for n in _masks(masked) if n.op in ("eq", "ne") and of_pairs(n)]
         if not equal:
@@ -243,6 +241,8 @@ def documents_mixed(run: Rehearsing) -> Iterator[Answer]:
             continue
         if allowed.shape[-1] != allowed.shape[-2] or allowed.shape[-1] < 3:
             continue
+        import numpy as np
+
         size = allowed.shape[-1]
         group = np.arange(size) // -(-size // 2)
         apart = group[:, None] > group[None, :]
