@@ -2,16 +2,75 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, is_module
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import trained
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained
 from trainwreck.code.rehearsal.questions.sampleaxis import ATTENTION
 
 WAVES = frozenset(["sin", "cos"])
+KEEPS = STRUCTURE | frozenset(
+    "layer_norm rms_norm dropout linear relu gelu mul div chunk split unbind part getitem add either".split()
+)
+"""What a token goes through alone, without a look at where it stands."""
+PLACED = pattern(
+    r"(?<!trans)(?<!com)pos|rope|rotary|alibi|arange|linspace|sin\(|wpe|time|LSTM|GRU|RNN|Conv|freqs|relative|attn_bias|order|causal|tril|triu|"
+    r"\bset\b|bag|node|graph|basket|card|column|feature|slot|entit|object|agent|field|invarian|unordered",
+    re.IGNORECASE,
+)
+"""Words of places, and of what has none: sets, columns, nodes."""
+
+
+def nowhere(run: Rehearsing) -> Iterator[Answer]:
+    """Attention of the program's own over looked-up tokens that nothing but what they are went into.
+
+    Silent where any word of the program speaks of places, or of things without an order."""
+    if PLACED.search(_code(run)):
+        return
+    for node in trained(run):
+        if node.op != "scaled_dot_product_attention" or len(node.inputs) < 2 or node.options.keys() - {"dropout_p"}:
+            continue
+        if len(node.inputs) - len(node.options) > len(SIDES):
+            continue  # a mask may be one of what came before
+        behind = [n for i in node.inputs[:2] for n in ancestors(i, through=_goes_on)]
+        ends = [n for n in behind if not _goes_on(n) and n.op != "param"]
+        tables = [n for n in ends if n.op == "embedding"]
+        own = any(n.op == "param" and n.owner is None for n in behind)
+        alone = len({id(n) for n in tables}) == 1 and all(_fixed(n) or n in tables for n in ends)
+        if alone and not own and tables[0].place is not None:
+            text = "tokens reach attention without any position: their order makes no difference"
+            yield Answer(tables[0].place, text, (node.place,) if node.place is not None else ())
+            return
+
+
+SIDES = ("query", "key", "value")
+
+
+def _goes_on(node: Node) -> bool:
+    return (node.op in KEEPS or node.op == "scaled_dot_product_attention") and node.grad
+
+
+def _fixed(node: Node) -> bool:
+    """A size, or a number."""
+    number = not node.grad and not node.shape.open and not node.shape.dims
+    return number or node.op in ("attribute", "size", "len", "shape")
+
+
+def _code(run: Rehearsing) -> str:
+    """What is written in the program, without its words for readers."""
+    return "\n".join(ast.unparse(_bare(w.top.module.tree)) for w in run.project.walked.values())
+
+
+def _bare(tree: ast.Module) -> ast.Module:
+    first = tree.body[:1]
+    spoken = bool(first) and isinstance(first[0], ast.Expr) and isinstance(first[0].value, ast.Constant)
+    return ast.Module(tree.body[1:] if spoken else tree.body, [])
 
 
 def left_out(run: Rehearsing) -> Iterator[Answer]:

@@ -18,7 +18,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.positions import left_out
+from trainwreck.code.rehearsal.questions.positions import left_out, nowhere
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
@@ -84,7 +84,7 @@ PLACE = pattern(r"pos|rope|rotary|alibi|arange|sin\(|wpe|time|LSTM|GRU|Conv|freq
 
 def find(project: Project) -> Iterator[Evidence]:
     found = list(_nowhere(project)) or list(_made_and_unused(project))
-    yield from further(__name__, project, found, left_out)
+    yield from further(__name__, project, found, left_out, nowhere)
 
 
 def _made_and_unused(project: Project) -> Iterator[Evidence]:
