@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import RAW, behind, bounds, core, trained, users
 from trainwreck.code.rehearsal.questions.scale import Size, size
+from trainwreck.code.rehearsal.questions.terms import number_of
 from trainwreck.code.rehearsal.questions.vanishing import vanishes
 
 LOGS = frozenset(["log", "log2", "log10"])
@@ -110,6 +111,8 @@ def _pairs(value: Value) -> str:
             one, other = (_spread(i) for i in node.inputs)
             if one is not None and other is not None and one[0] is other[0] and one[1] != other[1]:
                 return "each element is compared with itself too"
+            if _own_products(node.inputs[1]):
+                return "each element is compared with itself too"
         if node.op == "cdist" and len(node.inputs) > 1 and node.inputs[0] is node.inputs[1]:
             return "each element is compared with itself too"
     return ""
@@ -124,10 +127,36 @@ def _additive(value: Value) -> Iterator[Node]:
         node = queue.pop()
         if node.op in ("sub", "cdist"):
             yield node
-        elif node.op in ("sum", "mean", "square", "abs", "cumsum") or _squares(node):
+        elif node.op in ("sum", "mean", "square", "abs", "cumsum", "relu") or _squares(node) or _at_zero(node):
             queue += list(parts(node.inputs[0]))
         elif (inner := behind(node)) is not None and node.op not in ("getitem", "gather", "masked_select"):
             queue += [n for i in inner for n in parts(i)]
+
+
+def _at_zero(node: Node) -> bool:
+    """``x.clamp(min=0)``: what is below zero becomes exactly zero."""
+    floor = node.options.get("min", node.inputs[1] if len(node.inputs) > 1 else None)
+    return node.op in ("clamp", "clamp_min", "clip") and number_of(floor) == 0.0
+
+
+def _own_products(value: Value) -> bool:
+    """True for ``2 * x @ x.t()``: products of all pairs of rows of one thing."""
+    node = _unscaled(value)
+    if node is None or node.op not in ("matmul", "mm") or len(node.inputs) < 2:
+        return False
+    sides = [_unscaled(i) for i in node.inputs[:2]]
+    turned = sides[1] is not None and sides[1].op in ("t", "T", "mT", "transpose") and bool(sides[1].inputs)
+    return turned and sides[0] is not None and sides[1] is not None and _unscaled(sides[1].inputs[0]) is sides[0]
+
+
+def _unscaled(value: Value) -> Node | None:
+    """Without the numbers that it is multiplied by."""
+    while isinstance(value, Node) and value.op == "mul" and len(value.inputs) > 1:
+        rest = [i for i in value.inputs[:2] if number_of(i) is None]
+        if len(rest) != 1:
+            break
+        value = rest[0]
+    return value if isinstance(value, Node) else None
 
 
 def _squares(node: Node) -> bool:
