@@ -127,7 +127,7 @@ def moves(run: Rehearsing, value: Value) -> list[Move]:
     """The changes of place on the way to ``value`` that are decided for each sample."""
     found: list[Move] = []
     walked = list(ancestors(value, through=lambda n: n.op in PASSES))
-    put_back = {id(n.inputs[1]) for n in walked if n.op == "setitem" and _same_place(n)}
+    put_back = {id(taken) for n in walked if n.op == "setitem" and (taken := _same_place(n)) is not None}
     for node in walked:
         if id(node) in put_back:
             continue
@@ -137,14 +137,18 @@ def moves(run: Rehearsing, value: Value) -> list[Move]:
     return found
 
 
-def _same_place(written: Node) -> bool:
-    """True for ``x[:, a:b, c:d] = y[i, a:b, c:d]``: what is pasted stays where it was."""
+def _same_place(written: Node) -> Node | None:
+    """What ``x[:, a:b, c:d] = y[i, a:b, c:d]`` and ``x[a:b, c:d] += 1`` take out: it is pasted where it was."""
     value = written.inputs[1] if len(written.inputs) > 2 else None
+    for _ in range(4):
+        if isinstance(value, Node) and value.op in ("add", "sub", "mul", "div", "clip", "clamp") and value.inputs:
+            value = value.inputs[0]
     if not isinstance(value, Node) or value.op != "getitem" or len(value.inputs) < 2:
-        return False
+        return None
     there, here = _ends(written.inputs[2]), _ends(value.inputs[1])
     here = here[-len(there) :]  # which samples are pasted is no place
-    return bool(there) and len(there) == len(here) and all(_alike(a, b) for a, b in zip(there, here, strict=True))
+    same = bool(there) and len(there) == len(here) and all(_alike(a, b) for a, b in zip(there, here, strict=True))
+    return value if same else None
 
 
 def _ends(index: Value) -> list[Value]:
