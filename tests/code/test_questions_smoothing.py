@@ -42,6 +42,13 @@ LISTED = "return np.array([RIGHT for t in range(len(x))])"
 NEXT = "self.x[i + self.size]"
 
 
+# fmt: off
+TABLE = PROGRAM.replace("BODY", "return SMOOTH").replace("TARGET", NEXT).replace(
+    "np.stack([self.x[i : i + self.size], self.soft[i : i + self.size]], 1)", "self.both[i : i + self.size]"
+).replace("self.size = x, soft, size", "self.size = x, soft, size; self.both = np.stack([x, smooth(x)], 1)")
+# fmt: on
+
+
 def program(body: str, target: str = NEXT) -> str:
     return PROGRAM.replace("BODY", body).replace("TARGET", target)
 
@@ -57,6 +64,15 @@ CASES = [
     program(LISTED.replace("RIGHT", "x[max(0, t - k):t + k + 1].mean()") + "  # here"),
     program("return np.convolve(x, np.ones(5) / 5, mode='same')  # here"),
     program("return gaussian_filter1d(x, 2.0)  # here"),
+    program("return np.convolve(np.pad(x, 5 // 2, mode='edge'), np.ones(5) / 5, mode='valid')  # here"),
+    program("return np.convolve(np.pad(x, (2, 2)), np.full(5, 1 / 5), mode='valid').astype('float32')  # here"),
+    program("return np.convolve(np.concatenate([np.zeros(1), x, np.zeros(1)]), np.ones(3) / 3, mode='valid')  # here"),
+    program("return np.convolve(np.pad(x, (4, 0), mode='edge'), np.ones(5) / 5, mode='valid')"),
+    program("return np.convolve(np.concatenate([np.full(4, x[0]), x]), np.ones(5) / 5, mode='valid')"),
+    program("return np.convolve(np.concatenate([x[:1].repeat(k), x]), np.ones(k + 1) / (k + 1), mode='valid')"),
+    program("return np.convolve(np.pad(x, (2, 2)), np.ones(5) / 5, mode='valid')", "self.x[i + self.size + 2]"),
+    TABLE.replace("SMOOTH", "np.convolve(np.pad(x, 2), np.ones(5) / 5, mode='valid')  # here"),
+    TABLE.replace("SMOOTH", "np.convolve(np.pad(x, (4, 0)), np.ones(5) / 5, mode='valid')"),
     loop("x[max(0, t - k):t + 1].mean()"),
     loop("x[max(0, t - k):t].mean() if t else 0.0"),
     program(LISTED.replace("RIGHT", "x[max(0, t - k):t + 1].mean()")),

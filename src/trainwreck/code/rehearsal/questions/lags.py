@@ -68,26 +68,27 @@ def smoothed_to_the_target(run: Rehearsing) -> Iterator[Answer]:
 
 def _apart(feature: Indexed) -> list[Indexed]:
     """The columns of a table that is indexed by rows, each by itself; the whole where it is no table."""
-    columns = _columns(feature[0], 0)
+    columns = columns_of(feature[0], 0)
     return [(c, feature[1], feature[2] + by, feature[3]) for c, by in columns] if len(columns) > 1 else []
 
 
-def _columns(value: Value, depth: int) -> list[tuple[Value, int]]:
+def columns_of(value: Value, depth: int = 0) -> list[tuple[Value, int]]:
+    """The columns that a table was put together from, each with how many rows it is moved ahead."""
     if not isinstance(value, Node) or depth > 12 or not value.inputs:
         return [(value, 0)]
     held = value.inputs[0]
     items = list(held) if isinstance(held, tuple) else held.items if isinstance(held, Items) else []
     last = value.options.get("dim", value.options.get("axis", (*value.inputs, None)[1]))
     if items and (value.op in COLUMNS or (value.op in JOINS and last in (1, -1))):
-        return [column for item in items for column in _columns(item, depth + 1)]
+        return [column for item in items for column in columns_of(item, depth + 1)]
     if value.op == "getitem":
         at = _along(value.inputs[1])
         return (
-            [(c, by + at[1]) for c, by in _columns(held, depth + 1)] if at is not None and at[0] == "position" else []
+            [(c, by + at[1]) for c, by in columns_of(held, depth + 1)] if at is not None and at[0] == "position" else []
         )
     if value.op in ELEMENTWISE:
         data = [i for i in value.inputs if isinstance(i, Node) and not statistic(i)]
-        found = _columns(data[0], depth + 1) if len(data) == 1 else []
+        found = columns_of(data[0], depth + 1) if len(data) == 1 else []
         return found if len(found) > 1 else [(value, 0)]
     return [(value, 0)]
 
@@ -114,8 +115,8 @@ def _window(node: Node) -> int | None:
 
     second = (*node.inputs, None)[1]
     found = smoothed(node)
-    if found is not None:
-        return found[1] if found[0] is node.inputs[0] or node.op != "convolve" else None
+    if found is not None and (node.op != "convolve" or found[0] is node.inputs[0]):
+        return found[1]
     if node.op == "convolve" and isinstance(second, Node):
         mode = node.options.get("mode", node.inputs[2] if len(node.inputs) > 2 else "full")
         size = second.shape.dims[0] if len(second.shape.dims) == 1 else None
@@ -136,7 +137,9 @@ def _behind(node: Node) -> Value:
     from trainwreck.code.rehearsal.questions.smoothing import smoothed
 
     found = smoothed(node)
-    return found[0] if found is not None else node.inputs[0] if node.inputs else None
+    if found is not None and node.op != "convolve":
+        return found[0]
+    return node.inputs[0] if node.inputs else None
 
 
 def _around(index: Node) -> int | None:

@@ -9,7 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE
+from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE, columns_of
 from trainwreck.code.rehearsal.questions.paths import key_of, meets, statistic
 from trainwreck.code.rehearsal.questions.roles import JOINS, backwards
 from trainwreck.code.rehearsal.questions.windows import GATHERS, PASSES, Linear, linear, windows_behind
@@ -43,8 +43,10 @@ def looking_ahead(run: Rehearsing) -> Iterator[Answer]:
             targets = [(w, o) for w in behind if (o := _origin(w.series)).ahead == 0]
             if not targets:
                 continue
-            for given in (w for node in inside for w in windows_behind(node, learned=True, through=THROUGH)):
-                origin = _origin(given.series)
+            windows = [w for node in inside for w in windows_behind(node, learned=True, through=THROUGH)]
+            series = [(w, column) for w in windows for column in _columns(w.series)]
+            for given, column in series:
+                origin = _origin(column)
                 if origin.ahead <= 0 or origin.place is None or id(origin.place[0]) in told:
                     continue
                 for target, other in targets:
@@ -54,6 +56,12 @@ def looking_ahead(run: Rehearsing) -> Iterator[Answer]:
                         text = "this smooths each element with later ones: the last of a window hold what is predicted"
                         yield Answer(origin.place, text, tuple(p for p in (target.place, given.place) if p is not None))
                         break
+
+
+def _columns(series: Node) -> list[Node]:
+    """The columns of a table that windows are cut from; a series by itself."""
+    found = [column for column, by in columns_of(series) if isinstance(column, Node) and by == 0]
+    return found if len(found) > 1 else [series]
 
 
 def _origin(series: Node) -> Origin:
@@ -91,6 +99,8 @@ def smoothed(series: Node) -> tuple[Node, int] | None:
         mode = series.options.get("mode", series.inputs[2] if len(series.inputs) > 2 else "full")
         size = second.shape.dims[0] if isinstance(second, Node) and len(second.shape.dims) == 1 else None
         width = size if isinstance(size, int) else 0
+        if mode == "valid" and width > 2:
+            return _padded(first, width - 1)
         return (first, (width - 1) // 2) if mode == "same" and width > 2 else None
     if series.op in REDUCES and isinstance(first, Node) and first.op == "rolling" and first.inputs:
         base = first.inputs[0]
@@ -104,6 +114,33 @@ def smoothed(series: Node) -> tuple[Node, int] | None:
         counter = _counter(last) if isinstance(last, Node) else None
         return _element(last, linear(counter)) if counter is not None else None
     return None
+
+
+def _padded(given: Node, wide: int) -> tuple[Node, int] | None:
+    """The series behind one that is lengthened for a filter, which then reaches ``wide`` minus the front's length."""
+    base, ends = (*given.inputs, None, None)[:2]
+    ends = given.options.get("pad_width", ends)
+    if given.op == "pad" and isinstance(base, Node) and given.full.startswith("numpy"):
+        front = ends[0] if isinstance(ends, tuple) and len(ends) == 2 else ends
+        return (base, wide - front) if isinstance(front, int) and 0 <= front <= wide else None
+    if given.op in JOINS:
+        items = list(base.items) if isinstance(base, Items) else list(base) if isinstance(base, tuple) else []
+        sizes = [_length(i) for i in items]
+        unknown = [n for n, size in enumerate(sizes) if size is None]
+        if len(items) < 2 or len(unknown) > 1:
+            return None
+        at = unknown[0] if unknown else max(range(len(items)), key=lambda n: sizes[n] or 0)
+        front, series = sum(size or 0 for size in sizes[:at]), items[at]
+        return (series, wide - front) if isinstance(series, Node) and front <= wide else None
+    return None
+
+
+def _length(item: Value) -> int | None:
+    """How many elements a row has; None where that isn't known."""
+    if not isinstance(item, Node) or item.shape.open or len(item.shape.dims) != 1:
+        return None
+    size = item.shape.dims[0]
+    return size if isinstance(size, int) else None
 
 
 def _along_time(filtered: Node) -> bool:
