@@ -56,23 +56,33 @@ def _unlearned(run: Rehearsing, learned: set[int]) -> Iterator[Answer]:
     """A numbering that no training uses, made as that of an embedding and asked about values of the same column: what
     the embedding's rows are compared with (the items that were really bought)."""
     uses = [n for n in run.nodes if id(n) in learned and n.owner is not None and n.owner.name in TABLES]
-    first = {f.key: f for n in uses if n.op != "param" for f in _numberings(n)}
+    asked = {id(n) for use in uses if use.op != "param" for n in ancestors(use.inputs[0], through=_no_layer)}
     taught = {id(n) for n in ancestors(tuple(n for n in run.nodes if id(n) in learned))}
     looked = [n for n in run.nodes if isinstance(n.attributes.get(NUMBERING), Table)]
-    columns = {key: _columns(n for n in looked if id(n.attributes[NUMBERING]) == key) for key in first}
     tables = {id(n.attributes[NUMBERING]): n.attributes[NUMBERING] for n in looked}
+    by_table = {key: [n for n in looked if n.attributes[NUMBERING] is table] for key, table in tables.items()}
+    first = {key: table for key, table in tables.items() if any(id(n) in asked for n in by_table[key])}
     for key, table in tables.items():
-        mine = [n for n in looked if n.attributes[NUMBERING] is table]
+        mine = by_table[key]
         if key in first or table.numbered is None or not table.stack or any(id(n) in taught for n in mine):
             continue
-        twin = next(
-            (f for k, f in first.items() if columns[k] & _columns(mine) and f.place[0] is table.numbered[0]), None
-        )
-        if twin is not None and len(twin.stack) == len(table.stack) and _meets(run, mine):
-            text = "the categories are numbered anew here: the same one has another number than in training"
-            way = [p for p, q in zip(table.stack, twin.stack, strict=True) if p[0] is not q[0]]
-            yield Answer(way[0] if way else table.stack[0], text, (twin.place,))
-            return
+        for other, twin in first.items():
+            if (
+                twin.numbered is None
+                or twin.numbered[0] is not table.numbered[0]
+                or len(twin.stack) != len(table.stack)
+            ):
+                continue
+            same = {_alike(v) for v in table.counted} & {_alike(v) for v in twin.counted}
+            if not same and _columns(by_table[other]) & _columns(mine) and _meets(run, mine):
+                text = "the categories are numbered anew here: the same one has another number than in training"
+                way = [p for p, q in zip(table.stack, twin.stack, strict=True) if p[0] is not q[0]]
+                yield Answer(way[0] if way else table.stack[0], text, (twin.numbered,))
+                return
+
+
+def _no_layer(node: Node) -> bool:
+    return node.op not in LAYERS and node.op != "lookup"
 
 
 def _meets(run: Rehearsing, looked: list[Node]) -> bool:
@@ -97,7 +107,7 @@ def _columns(looked: Iterable[Node]) -> set[int]:
 def _numberings(asked: Node) -> Iterator[Numbers]:
     """The numberings that the numbers given to an embedding come from."""
     given = asked.inputs[0]
-    for node in ancestors(given, through=lambda n: n.op not in LAYERS and n.op != "lookup"):
+    for node in ancestors(given, through=_no_layer):
         table = node.attributes.get(NUMBERING)
         if isinstance(table, Table) and table.numbered is not None:
             for value in table.counted or (table,):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Value, candidates
+from trainwreck.code.rehearsal.domain import Items, Node, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.attending import attention, blind_mask
@@ -33,7 +34,7 @@ def padding_counts(run: Rehearsing) -> Iterator[Answer]:
         padded = _padded(target)
         if padded is None or _left_out(given(loss, "input", 0)):
             continue
-        value = padded.options.get("padding_value", 0)
+        value = padded.options.get("padding_value", 0) if padded.op == "pad_sequence" else _filled(padded)
         ignored = loss.options.get("ignore_index", -100)
         if not isinstance(value, int | float) or not isinstance(ignored, int) or value == ignored:
             continue
@@ -53,7 +54,7 @@ def _padded(value: Value) -> Node | None:
             at = known[0] if len(known) == 1 else None
         if not isinstance(at, Node):
             return None
-        if at.op == "pad_sequence":
+        if at.op == "pad_sequence" or _filled(at) is not None:
             return at
         if at.op == "getitem" and len(at.inputs) > 1:
             index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
@@ -63,6 +64,29 @@ def _padded(value: Value) -> Node | None:
             return None
         at = at.inputs[0] if at.inputs else None
     return None
+
+
+def _filled(made: Node) -> int | None:
+    """What rows are filled up with before they become a tensor: ``row + [PAD] * (longest - len(row))``."""
+    rows = made.inputs[0] if made.op in ("tensor", "as_tensor", "LongTensor") and made.inputs else None
+    row = rows.items[0] if isinstance(rows, Items) and rows.items else None
+    written = row.place[0] if isinstance(row, Items | Node) and row.place is not None else None
+    if not isinstance(written, ast.BinOp) or not isinstance(written.op, ast.Add):
+        return None
+    times = written.right
+    if not isinstance(times, ast.BinOp) or not isinstance(times.op, ast.Mult):
+        return None
+    sides = (times.left, times.right)
+    one = any(isinstance(side, ast.List) and len(side.elts) == 1 for side in sides)
+    longest = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "len"
+                  for side in sides for n in ast.walk(side))  # fmt: skip
+    last: Value = row
+    for _ in range(3):
+        if isinstance(last, Node) and last.op in ("add", "mul") and len(last.inputs) > 1:
+            last = next((i for i in last.inputs[::-1] if isinstance(i, Items)), last.inputs[1])
+        elif isinstance(last, Items) and last.items:
+            last = last.items[-1]
+    return last if one and longest and isinstance(last, int) and not isinstance(last, bool) else None
 
 
 def _left_out(logits: Value) -> bool:
