@@ -86,6 +86,8 @@ class Expressions(Operators):
                 return self.function(node, frame.scope, frame)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
                 found, more, through = self._comprehended(node.elt, node.generators, frame)
+                if any(g.ifs for g in node.generators):
+                    self.memo.setdefault("picked", []).append(((node, frame.scope), self.stack, len(found), more))
                 return Items([v for (v,) in found], more, "list", (node, frame.scope), source=through)
             case ast.DictComp():
                 pairs, more, _ = self._comprehended((node.key, node.value), node.generators, frame)

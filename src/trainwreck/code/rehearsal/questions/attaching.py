@@ -38,6 +38,47 @@ def nowhere(run: Rehearsing) -> Iterator[Answer]:
         return
 
 
+def none_picked(run: Rehearsing) -> Iterator[Answer]:
+    """A list of the layers that a test picks by their names stays empty, and a loop over it would replace them."""
+    if not steps(run):
+        return
+    for (node, scope), stack, count, more in run.memo.get("picked", ()):
+        found = [(n, c) for (n, _), _, c, _ in run.memo["picked"] if n is node]
+        if count or more or any(c for _, c in found) or not isinstance(node, ast.ListComp):
+            continue
+        walked = node.generators[0]
+        if not any(isinstance(c, ast.Call) and last_name(c.func) in WALKS for c in ast.walk(walked.iter)):
+            continue
+        loop = _over(node, scope) if _by_name(run, walked) else None
+        if loop is None or not any(_replaces(n) for s in loop.body for n in ast.walk(s)) or not _wraps(loop, loop.body):
+            continue
+        test = next((t for t in walked.ifs), node)
+        place = _given(ast.Tuple(walked.ifs), (test, scope), stack)
+        yield Answer(place, "no layer of the network has such a name: none is replaced", ((test, scope),))
+        return
+
+
+def _by_name(run: Rehearsing, walked: ast.comprehension) -> bool:
+    """True for a test of names, among layers of a kind that the program has at all."""
+    target = walked.target.elts[0] if isinstance(walked.target, ast.Tuple) and walked.target.elts else walked.target
+    inner = [n for test in walked.ifs for n in ast.walk(test)]
+    kinds = [n.args[1] for n in inner if isinstance(n, ast.Call) and last_name(n.func) == "isinstance" and n.args[1:]]
+    wanted = {last_name(e) for k in kinds for e in (k.elts if isinstance(k, ast.Tuple) else [k])}
+    named = isinstance(target, ast.Name) and any(isinstance(n, ast.Name) and n.id == target.id for n in inner)
+    return named and (not wanted or any(o.name in wanted for o in run.objects))
+
+
+def _over(node: ast.ListComp, scope: Scope) -> ast.For | None:
+    """The loop over a list: over its name, or over itself."""
+    names = {n for n, bound in scope.bindings.items() if len(bound) == 1 and bound[0].value is node}
+    for loop in ast.walk(scope.node):
+        if isinstance(loop, ast.For) and (
+            loop.iter is node or (isinstance(loop.iter, ast.Name) and loop.iter.id in names)
+        ):
+            return loop
+    return None
+
+
 def _walk(node: ast.If, scope: Scope) -> ast.For | None:
     """The innermost loop over layers that a test stands in."""
     found = None
@@ -80,19 +121,22 @@ def _fetched(node: ast.expr) -> bool:
 
 
 def _chosen(node: ast.If, scope: Scope, stack: tuple[Place, ...]) -> Place:
+    return _given(node.test, (node, scope), stack)
+
+
+def _given(test: ast.expr, place: Place, stack: tuple[Place, ...]) -> Place:
     """Where the names are given: the call where they are an argument, a list of them, else the test."""
-    names = [n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)]
-    texts = any(
-        isinstance(n, ast.Constant) and isinstance(n.value, str) and len(n.value) > 1 for n in ast.walk(node.test)
-    )
+    scope = place[1]
+    names = [n.id for n in ast.walk(test) if isinstance(n, ast.Name)]
+    texts = any(isinstance(n, ast.Constant) and isinstance(n.value, str) and len(n.value) > 1 for n in ast.walk(test))
     if texts:
-        return node, scope
+        return place
     given = [name for name in scope.params if name in names]
     if given and stack:
         call, caller = stack[-1]
         handed = [n.id for n in ast.walk(call) if isinstance(n, ast.Name)]
         return _by_default(given, call, scope) or _listed(handed, caller) or stack[-1]
-    return _listed(names, scope) or (node, scope)
+    return _listed(names, scope) or place
 
 
 def _by_default(names: list[str], call: ast.AST, scope: Scope) -> Place | None:
@@ -251,4 +295,4 @@ def _picked_at(run: Rehearsing, given: Place | None) -> Place | None:
     return None
 
 
-__all__ = ["no_place_for_them", "nowhere", "part_left_behind"]
+__all__ = ["no_place_for_them", "none_picked", "nowhere", "part_left_behind"]

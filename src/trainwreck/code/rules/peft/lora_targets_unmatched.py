@@ -15,7 +15,7 @@ from trainwreck.code.facts import made, option
 from trainwreck.code.huggingface import family_of, linear_layers, loaded_by, model_loads, words
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.attaching import nowhere
+from trainwreck.code.rehearsal.questions.attaching import none_picked, nowhere
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import keyword_place
@@ -103,7 +103,7 @@ EMBEDDINGS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _of_family(project), nowhere)
+    yield from further(__name__, project, _of_family(project), nowhere, none_picked)
 
 
 def _of_family(project: Project) -> Iterator[Evidence]:
