@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.places import formula_left_out
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
 from trainwreck.code.rehearsal.questions.terms import fitted, losses_of, number_of
 
@@ -238,8 +239,9 @@ def kinds(run: Rehearsing) -> Iterator[Answer]:
             if used and used[0] != learned and forward.place is not None:
                 words = {"noise": "the noise", "data": "the clean data", "velocity": "a velocity"}
                 text = f"the network learns {words[learned]}, and is taken for {words[used[0]]} here"
-                place = used[1].place or forward.place
-                if found.loss.place is not None and used[0] == "noise" and _steps_at_once(run, used[1]):
+                left = used[0] == "noise" and formula_left_out(run)
+                place = forward.place if left else used[1].place or forward.place
+                if found.loss.place is not None and used[0] == "noise" and not left and _steps_at_once(run, used[1]):
                     text = f"the network learns {words[learned]}, and the sampler takes what it tells for the noise"
                     yield Answer(found.loss.place, text, (place,))
                 else:

@@ -150,3 +150,17 @@ def parting(one: Node | Obj | Event, other: Node | Obj | Event) -> Place | None:
 
 def innermost(event: Event | Node) -> Turn | None:
     return event.turns[-1] if event.turns else None
+
+
+def formula_left_out(run: Rehearsing) -> bool:
+    """True where the program has a formula with roots that nothing calls: one that turns what is told into noise."""
+    nodes = [n for walked in run.project.walked.values() for scope in walked.scopes for n in scope.nodes]
+    asked = {n.id for n in nodes if isinstance(n, ast.Name)} | {n.attr for n in nodes if isinstance(n, ast.Attribute)}
+    for function in run.project.functions:
+        if function.name.startswith("__") or function.name in asked or function.name == "forward":
+            continue
+        inner = list(ast.walk(function.node))
+        roots = any(isinstance(n, ast.Attribute) and n.attr == "sqrt" for n in inner)
+        if roots and any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add | ast.Sub) for n in inner):
+            return True
+    return False
