@@ -66,6 +66,8 @@ def _unlearned(run: Rehearsing, learned: set[int]) -> Iterator[Answer]:
         mine = by_table[key]
         if key in first or table.numbered is None or not table.stack or any(id(n) in taught for n in mine):
             continue
+        if {_alike(v) for v in table.counted} & {_alike(v) for twin in first.values() for v in twin.counted}:
+            continue
         for other, twin in first.items():
             if (
                 twin.numbered is None
@@ -73,8 +75,7 @@ def _unlearned(run: Rehearsing, learned: set[int]) -> Iterator[Answer]:
                 or len(twin.stack) != len(table.stack)
             ):
                 continue
-            same = {_alike(v) for v in table.counted} & {_alike(v) for v in twin.counted}
-            if not same and _columns(by_table[other]) & _columns(mine) and _meets(run, mine):
+            if _columns(by_table[other]) & _columns(mine) and _meets(run, mine):
                 text = "the categories are numbered anew here: the same one has another number than in training"
                 way = [p for p, q in zip(table.stack, twin.stack, strict=True) if p[0] is not q[0]]
                 yield Answer(way[0] if way else table.stack[0], text, (twin.numbered,))
