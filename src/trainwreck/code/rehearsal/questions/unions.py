@@ -13,7 +13,9 @@ from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
 ROWS = ((10.0, 12.0, 20.0, 22.0), (30.0, 40.0, 41.0, 55.0), (6.0, 7.0, 18.0, 29.0))
 """Boxes by their corners, and as well by centre and size."""
 FAR = ((100.0, 120.0, 130.0, 140.0), (200.0, 210.0, 230.0, 250.0), (300.0, 300.0, 310.0, 330.0))
-"""Boxes that meet none of those, in either layout."""
+"""Boxes that meet none of those, by their corners or by centre and size."""
+FAR_BY_HALVES = ((900.0, 920.0, 10.0, 9.0), (990.0, 900.0, 12.0, 8.0), (930.0, 930.0, 7.0, 11.0))
+"""The same by centre and half of the size."""
 
 
 def overlap_wrong(run: Rehearsing) -> Iterator[Answer]:
@@ -34,9 +36,16 @@ def overlap_wrong(run: Rehearsing) -> Iterator[Answer]:
             text = f"the overlap of a box with itself is {float(same.reshape(-1)[0]):.3g} by this, and not 1"
             area = _other_area(node, boxes)
             yield Answer(area.place if area is not None and area.place is not None else node.place, text)
-        elif abs(apart).max() > 1e-3:
+        elif abs(apart).max() > 1e-3 and not _right_by_halves(node, boxes):
             at = next((n.place for n in ancestors(node) if n.op in ("max", "maximum", "min", "minimum")), node.place)
             yield Answer(at or node.place, "boxes that lie apart overlap by this", (node.place,))
+
+
+def _right_by_halves(node: Node, boxes: list[Boxes]) -> bool:
+    """True where the boxes are centres and halves of their sizes: one of them is itself, and meets none far away."""
+    same = _worked(node, boxes, FAR_BY_HALVES, FAR_BY_HALVES)
+    apart = _worked(node, boxes, ROWS, FAR_BY_HALVES)
+    return same is not None and apart is not None and abs(same - 1).max() < 1e-3 and abs(apart).max() < 1e-3
 
 
 def _of_intersection(node: Node) -> bool:
