@@ -39,6 +39,7 @@ def record(options: dict[str, Any] | None) -> None:
     from trainwreck.record.inside.recorder import Recorder
 
     samples.WAIT_SECONDS = 30.0  # a machine that is busy with other tests must not cost the answer
+    samples.SPEAKS_AT_FORK = ()  # other tests of this process may have loaded such a module (jax)
     recorder = Recorder("rec", options)
     recorder.attach()
     try:
@@ -59,6 +60,7 @@ def in_fork(source: str, folder: Path, work: Callable[[], None]) -> str:
             os.dup2(out, 2)
             sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
             warnings.simplefilter("default")
+            warnings.filterwarnings("ignore", message=r"os\.fork\(\)")  # of jax, if another test has loaded it
             torch.set_num_threads(1)
             work()
             sys.stdout.flush()

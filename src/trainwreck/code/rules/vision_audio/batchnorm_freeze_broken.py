@@ -80,6 +80,8 @@ def _by_function(project: Project) -> Iterator[Evidence]:
         on = mode is None or not (isinstance(mode, ast.Constant) and mode.value is False)
         if not on or call.scope in homes or not isinstance(call.node.func, ast.Attribute):
             continue
+        if call.scope is freezers[0]:
+            continue  # in one place: the order there decides
         if project.resolve(call.node.func, call.scope) is not None or call.scope.name == "train":
             continue
         if in_loop(project, call.node, call.scope) is None and not _repeated(project, call.scope, 0):
