@@ -11,27 +11,37 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.evaluation import inputs_of, made_by, scales_of
 from trainwreck.code.rehearsal.questions.paths import Path
 
+MOST = 200
+"""Ways into the evaluation that are looked at."""
 SCALES = frozenset(["sub", "div", "mul", "transform", "normalize", "standardize"])
 
 
 def scaled_there_alone(run: Rehearsing) -> Iterator[Answer]:
     """Inputs of the evaluation that are scaled by statistics of the training data, which are trained on as they are."""
     train, held = inputs_of(run)
+    taught: dict[tuple[int, int], list[Path]] = {}
+    for event, path in train:
+        taught.setdefault((id(event.subject), made_by(path)), []).append(path)
+    plain: dict[tuple[int, int], set[int]] = {}
+    for key, found in taught.items():
+        if not any(n.op in OPAQUE for p in found for n in p.nodes) and not any(
+            op in SCALES for p in found for op, _ in scales_of(p)
+        ):
+            plain[key] = {id(n) for p in found for n in p.nodes}
+    looked = 0
     for event, path in held:
-        taught = [p for e, p in train if e.subject is event.subject and made_by(p) == made_by(path)]
-        raw = {id(n) for p in taught for n in p.nodes} - {id(n) for n in path.nodes}
-        if not taught or any(_scaled(p, raw) or any(n.op in OPAQUE for n in p.nodes) for p in taught):
+        key = (id(event.subject), made_by(path))
+        if key not in plain or looked >= MOST or {n.op for n in path.nodes}.isdisjoint(("sub", "div")):
             continue
+        looked += 1
+        raw = plain[key] - {id(n) for n in path.nodes}
         mine = _scaled_by(path, raw)
-        if {op for op, _ in mine} == {"sub", "div"} and mine[0][1].place is not None:
+        if {op for op, _ in mine} != {"sub", "div"} or mine[0][1].place is None:
+            continue
+        if not any(_scaled_by(p, raw) for p in taught[key]):
             text = "these statistics of the training data scale the evaluation alone: the training data are not scaled"
             yield Answer(mine[0][1].place, text, tuple(p for p in (event.place,) if p is not None))
             return
-
-
-def _scaled(path: Path, raw: set[int]) -> bool:
-    """True for inputs that are scaled by numbers or by statistics of their own."""
-    return any(op in SCALES for op, _ in scales_of(path)) or bool(_scaled_by(path, raw))
 
 
 def _scaled_by(path: Path, raw: set[int]) -> list[tuple[str, Node]]:
