@@ -16,7 +16,7 @@ from trainwreck.code.rehearsal.questions.terms import number_of
 
 EMPTY = frozenset(["zeros", "zeros_like", "empty", "empty_like", "new_zeros", "full", "ones", "ones_like"])
 CARRIES = STRUCTURE | JOINS | frozenset(
-    """float_value bool int array asarray as_tensor tensor floattensor booltensor stack element float32 zip list tuple
+    """float_value bool int array asarray as_tensor tensor FloatTensor BoolTensor stack element float32 zip list tuple
     from_numpy concatenate scale copy reshape mean any all""".split()
 )  # fmt: skip
 """What hands a flag on as it is."""

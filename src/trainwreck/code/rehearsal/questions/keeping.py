@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj, Value, is_module
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value, is_module
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.checkpoints import on_cpu, origin
 from trainwreck.code.rehearsal.questions.gradients import held, steps
@@ -25,7 +25,8 @@ def same_network(run: Rehearsing) -> Iterator[Answer]:
             continue
         mine = {id(p) for p in run.parameters(value)[0]}
         moved = [e for e in steps(run) if any(t.node is loop for t in e.turns) and any(id(p) in mine for p in held(e))]
-        if moved and _used_after(node, loop, scope.node):
+        turns = {t.index for e in moved for t in e.turns if t.node is loop}
+        if len(turns) > 1 and not _one_of_many(node, loop) and _used_after(node, loop, scope.node):
             yield Answer(place, TEXT, (moved[0].place,) if moved[0].place is not None else ())
 
 
@@ -44,9 +45,22 @@ def written_back(run: Rehearsing) -> Iterator[Answer]:
             loops = {id(t.node) for t in first.turns} - {id(t.node) for t in event.turns}
             moved = [s for s in mine if first.serial < s.serial < event.serial]
             moved = moved or [s for s in mine if s.serial < event.serial and any(id(t.node) in loops for t in s.turns)]
-            if moved and first.place is not None:
+            if moved and first.place is not None and not _exchanged(param, first, event):
                 yield Answer(first.place, TEXT, tuple(p for p in (moved[0].place, event.place) if p is not None))
                 return
+
+
+def _exchanged(param: Node, first: Node, event: Event) -> bool:
+    """True where the parameter got other memory in between (``p.data = average``): the kept one was left alone."""
+    between = (w for w in param.writes if w.name == "copy_" and first.serial < w.serial < event.serial)
+    return any(w.place is not None and isinstance(w.place[0], ast.Attribute) for w in between)
+
+
+def _one_of_many(node: ast.Assign, loop: ast.AST) -> bool:
+    """True for a network that the loop over several networks hands out: each turn has another one."""
+    inner = [n.target for n in ast.walk(loop) if isinstance(n, ast.For)]
+    handed = {n.id for target in inner for n in ast.walk(target) if isinstance(n, ast.Name)}
+    return any(isinstance(n, ast.Name) and n.id in handed for n in ast.walk(node.value))
 
 
 def _view(given: Value, param: Node, cpu: bool) -> Node | None:
