@@ -34,6 +34,9 @@ def nowhere(run: Rehearsing) -> Iterator[Answer]:
         if not any(_replaces(n) for statement in replaced for n in ast.walk(statement)) or not _wraps(loop, replaced):
             continue
         place = _chosen(node, scope, stack)
+        every = (o for o in run.memo["outcomes"].values() if o[0][0] is node and o[2] != {skips})
+        if any(_chosen(node, scope, other)[0] is place[0] for _, other, _ in every):
+            continue  # the same names are looked for in several networks, and found in one
         yield Answer(place, "no layer of the network has such a name: none is replaced", ((node, scope),))
         return
 
@@ -189,7 +192,7 @@ def part_left_behind(run: Rehearsing) -> Iterator[Answer]:
         theirs = {id(p): name for name, p in run.named(trainer)}
         names = {name for name, _ in run.named(event.subject)}
         lacking = {theirs[id(w)] for w in wanted if id(w) in theirs} & names - table.entries.keys()
-        missing = sorted(lacking - _by_others(run, event, last[-1]) if _is_run(run, event, lacking) else ())
+        missing = sorted(_run_with(run, event, lacking) - _by_others(run, event, last[-1]))
         mine = {id(p) for _, p in run.named(event.subject)}
         again = any(e.serial > event.serial and any(id(p) in mine for p in held(e)) for e in steps(run))
         if not missing or again or trainer is event.subject:
@@ -214,13 +217,14 @@ def _by_others(run: Rehearsing, event: Event, trained: Event) -> set[Value]:
     return found
 
 
-def _is_run(run: Rehearsing, event: Event, names: set[str]) -> bool:
-    """True where some of these weights are computed with after the load: a part that pretraining needs is not."""
-    weights = {id(p) for name, p in run.named(event.subject) if name in names}
-    later = (n for n in run.nodes if n.serial > event.serial)
-    return any(id(i) in weights for n in later for i in n.inputs) or any(
-        e.serial > event.serial and e.name == "forward" and e.subject is event.subject for e in run.tape
-    )
+def _run_with(run: Rehearsing, event: Event, names: set[str]) -> set[str]:
+    """Those of these weights that are computed with after the load: a part that only pretraining needs is not."""
+    used = {id(i) for n in run.nodes if n.serial > event.serial for i in n.inputs}
+    weights = dict(run.named(event.subject))
+    if any(id(p) in used for p in weights.values()):
+        return {name for name in names if id(weights[name]) in used}
+    unseen = any(e.serial > event.serial and e.name == "forward" and e.subject is event.subject for e in run.tape)
+    return names if unseen else set()
 
 
 def no_place_for_them(run: Rehearsing) -> Iterator[Answer]:

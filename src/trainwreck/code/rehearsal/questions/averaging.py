@@ -188,7 +188,8 @@ def never_moved(run: Rehearsing) -> Iterator[Answer]:
                             if e.name != "requires_grad")  # fmt: skip
                 trained = {id(p) for e in steps(run) for p in e.state.get("held", [])}
                 known = any(id(p) in trained for p in run.parameters(copy.copy_of)[0])
-                if not moved and known and not any(_touches(e, copy) for e in run.tape):
+                again = any(o is not copy and o.copy_of is copy.copy_of and o.turns for o in run.objects)
+                if not moved and not again and known and not any(_touches(e, copy) for e in run.tape):
                     text = "this copy is bootstrapped from and never set to the network again"
                     yield Answer(copy.place, text, (event.place,) if event.place is not None else ())
                     return

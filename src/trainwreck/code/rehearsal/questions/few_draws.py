@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import trained
 
@@ -26,10 +27,15 @@ def nothing_drawn(run: Rehearsing) -> Iterator[Answer]:
         if marks is None or elements is None or node.place is None or id(node.place[0]) in told:
             continue
         none = (1 - marks[1]) ** elements
-        if none > OFTEN:
+        if none > OFTEN and not _looked_at(run, marks[0]):
             told.add(id(node.place[0]))
             text = f"{elements} elements, each marked with a chance of {marks[1]:g}: in {none:.2g} of all cases none is"
             yield Answer(node.place, text, (marks[0].place,) if marks[0].place is not None else ())
+
+
+def _looked_at(run: Rehearsing, marks: Node) -> bool:
+    """True where a test of the program depends on what was drawn: it may leave out what has none."""
+    return any(n is marks for value, _ in run.memo.get("tested", ()) for n in ancestors(value))
 
 
 def _marks(value: Value) -> tuple[Node, float] | None:

@@ -24,6 +24,8 @@ def forced(run: Rehearsing) -> Iterator[Answer]:
         if any(id(p) in learning or p.owner is not None or not p.inputs for p in leaves):
             continue
         for leaf in leaves:
+            if any(n.op in ("attribute", "grad") and n.name in ("grad", "") and leaf in n.inputs for n in run.nodes):
+                continue  # its gradient is what is asked for
             behind = any(id(n) in learning for n in ancestors(leaf))
             if behind and leaf.place is not None and id(leaf.place[0]) not in told:
                 told.add(id(leaf.place[0]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -36,7 +37,8 @@ def merged_otherwise(run: Rehearsing) -> Iterator[Answer]:
             continue
         total, other = next(iter(forward.items()))
         taken_off = one.total == -total and any(o.merged and o.total == total for o in same)
-        if taken_off or abs(one.total - total) <= SLIGHT * max(abs(total), 1.0):
+        several = len({o.total for o in same if o.merged and o.total > 0}) > 1
+        if taken_off or several or _on_demand(one.place) or abs(one.total - total) <= SLIGHT * max(abs(total), 1.0):
             continue
         place = other.place if total == 1.0 and one.total > 0 else one.place
         text = (
@@ -44,6 +46,18 @@ def merged_otherwise(run: Rehearsing) -> Iterator[Answer]:
         )
         yield Answer(place, text, (one.place, other.place))
         return
+
+
+def _on_demand(place: Place) -> bool:
+    """True where a function merges with a strength of its caller's choice, which is 1 if he says nothing."""
+    scope = place[1].node
+    if not isinstance(scope, ast.FunctionDef):
+        return False
+    every = [*scope.args.posonlyargs, *scope.args.args]
+    pairs_ = [*zip(every[len(every) - len(scope.args.defaults) :], scope.args.defaults, strict=True)]
+    pairs_ += [(a, d) for a, d in zip(scope.args.kwonlyargs, scope.args.kw_defaults, strict=True) if d is not None]
+    chosen = {a.arg for a, d in pairs_ if isinstance(d, ast.Constant) and d.value in (1, 1.0) and d.value is not True}
+    return any(isinstance(n, ast.Name) and n.id in chosen for n in ast.walk(scope))
 
 
 def _added(run: Rehearsing) -> Iterator[Added]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -43,6 +44,8 @@ def counted_anew(run: Rehearsing) -> Iterator[Answer]:
         if not first or not other or {f.key for f in first} & {f.key for f in other}:
             continue
         found, before = other[-1], first[0]
+        if any(_of_one_sample(run, (f.place, *f.stack)) for f in (found, before)):
+            continue
         same = found.place[0] is before.place[0]
         shared = same and found.used is not None and found.used[1] is found.place[1]
         place = found.stack[-1] if same and found.stack and not (shared and found.inside) else found.place
@@ -50,6 +53,28 @@ def counted_anew(run: Rehearsing) -> Iterator[Answer]:
                      (before.place,))  # fmt: skip
         return
     yield from _unlearned(run, learned)
+
+
+PER_SAMPLE = frozenset(["__getitem__", "__iter__", "__next__"])
+
+
+def _of_one_sample(run: Rehearsing, places: tuple[Place, ...]) -> bool:
+    """True for numbers that are given within each sample (entities of a document, speakers of a dialogue): they say
+    who is who there, and mean nothing elsewhere."""
+    loops = {id(t.node): t.node for e in run.tape if e.name == "backward" for t in e.turns}
+    inner = {id(n) for loop in loops.values() for n in ast.walk(loop)}
+    for node, scope in places:
+        if getattr(scope.node, "name", "") in PER_SAMPLE or id(node) in inner:
+            return True
+        for around in run.project.ancestors(node, scope):
+            rows = around.generators if isinstance(around, ast.ListComp | ast.GeneratorExp) else ()
+            if any(not isinstance(g.iter, ast.List | ast.Tuple) and not _is_within(node, g.iter) for g in rows):
+                return True
+    return False
+
+
+def _is_within(node: ast.AST, around: ast.AST) -> bool:
+    return any(n is node for n in ast.walk(around))
 
 
 def _unlearned(run: Rehearsing, learned: set[int]) -> Iterator[Answer]:
@@ -65,6 +90,8 @@ def _unlearned(run: Rehearsing, learned: set[int]) -> Iterator[Answer]:
     for key, table in tables.items():
         mine = by_table[key]
         if key in first or table.numbered is None or not table.stack or any(id(n) in taught for n in mine):
+            continue
+        if _of_one_sample(run, (table.numbered, *table.stack)):
             continue
         if {_alike(v) for v in table.counted} & {_alike(v) for twin in first.values() for v in twin.counted}:
             continue

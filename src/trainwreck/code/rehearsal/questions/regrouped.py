@@ -17,6 +17,8 @@ def other_groups(run: Rehearsing) -> Iterator[Answer]:
         into = event.subject
         if event.name != "load_state_dict" or not isinstance(into, Obj) or not is_optimizer(into) or not event.args:
             continue
+        if isinstance(event.args[0], Table) and "param_groups" in event.args[0].entries:
+            continue  # the program puts the state together anew
         states = [n for n in ancestors(event.args[0]) if n.op == "state_dict" and n.inputs]
         taken = [(n.inputs[0], n.serial) for n in states if isinstance(n.inputs[0], Obj) and is_optimizer(n.inputs[0])]
         here = _sizes(run, into, event.serial)

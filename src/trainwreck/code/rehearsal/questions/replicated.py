@@ -44,7 +44,8 @@ def tiny_norms(run: Rehearsing) -> Iterator[Answer]:
         return
     for wrapper in (o for o in run.objects if o.name == WRAPPER and o.place is not None):
         owners = [p.owner for p in run.parameters(wrapper)[0] if isinstance(p.owner, Obj)]
-        norm = next((o for o in owners if o.cls is None and o.name in BATCHNORMS), None)
+        norms = (o for o in owners if o.cls is None and o.name in BATCHNORMS)
+        norm = next((o for o in norms if not _at_rest(run, o)), None)
         if norm is not None and wrapper.place is not None:
             text = f"batch norm sees {sizes[0]:.0f} samples per process, each rank for itself"
             yield Answer(wrapper.place, text, (norm.place,) if norm.place is not None else ())
@@ -54,6 +55,12 @@ def tiny_norms(run: Rehearsing) -> Iterator[Answer]:
 BATCHNORMS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"])
 TINY = 4
 """Samples: below about 8 the statistics of a batch are noisy (Wu and He, arXiv:1803.08494)."""
+
+
+def _at_rest(run: Rehearsing, norm: Obj) -> bool:
+    """True for a norm that runs with kept statistics (``eval``) wherever gradients are computed."""
+    used = [e for e in run.tape if e.name == "forward" and e.subject is norm and e.state.get("grad") is not False]
+    return bool(used) and all(e.state.get("training") is not True for e in used)
 
 
 def _switched(param: Node) -> bool:

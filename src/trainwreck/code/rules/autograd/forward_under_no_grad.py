@@ -223,6 +223,13 @@ def _networks(project: Project) -> Iterator[Evidence]:
                 for node, _ in walked.calls
                 for a in (*node.args, *(k.value for k in node.keywords))
             )
+            looped = any(
+                isinstance(n, ast.For) and any(written(e) == name for e in ast.walk(n.iter) if isinstance(e, ast.Name))
+                for walked in project.walked.values()
+                for n in ast.walk(walked.top.node)
+            )
+            if looped:
+                continue  # it runs under another name too
             around = [_switched_off(project, c) for c in uses]
             if any(name in c.scope.params and c.scope is not item.scope for c in uses) or name in item.scope.params:
                 continue  # the same name in two functions need not be the same network

@@ -107,23 +107,41 @@ def _written(project: Project) -> Iterator[Evidence]:
         receiver = backward.receiver
         if len(owned) != 1 or receiver is None or not _adversarial(project, receiver, backward, owned[0]):
             continue
-        cut: list[tuple[ast.AST, Scope]] = []
-        whole = False
-        for found in back(project, receiver, backward.scope):
-            node = found.node
-            if not isinstance(node, ast.Call) or written(node.func).rsplit(".", 1)[-1] != owned[0].rsplit(".", 1)[-1]:
-                continue
-            chain = [s for s in found.chain()[1:] if isinstance(s.node, ast.Call)]
-            cuts: list[tuple[ast.AST, Scope]] = [(s.node, s.scope) for s in chain if last_name(s.node) == "detach"]
-            around = under_no_grad(project, node, found.scope)
-            if around is not None:
-                cuts.append((around, found.scope))
-            cut += cuts[:1]
-            whole = whole or not cuts
-        if cut and not whole and id(cut[0][0]) not in told:
+        cut, whole = _samples(project, receiver, backward, owned[0])
+        if cut and not whole and id(cut[0][0]) not in told and not _others(project, backward, owned):
             told.add(id(cut[0][0]))
             text = f"the samples of {owned[0]} are cut off here, and its own loss is computed on them"
             yield sighting(__name__, cut[0], text, proof=[backward])
+
+
+def _samples(
+    project: Project, receiver: ast.expr, backward: Call, owned: str
+) -> tuple[list[tuple[ast.AST, Scope]], bool]:
+    """Where the samples that a loss is computed on are cut off, and whether some of them are not."""
+    cut: list[tuple[ast.AST, Scope]] = []
+    whole = False
+    for found in back(project, receiver, backward.scope):
+        node = found.node
+        if not isinstance(node, ast.Call) or written(node.func).rsplit(".", 1)[-1] != owned.rsplit(".", 1)[-1]:
+            continue
+        chain = [s for s in found.chain()[1:] if isinstance(s.node, ast.Call)]
+        cuts: list[tuple[ast.AST, Scope]] = [(s.node, s.scope) for s in chain if last_name(s.node) == "detach"]
+        around = under_no_grad(project, node, found.scope)
+        if around is not None:
+            cuts.append((around, found.scope))
+        cut += cuts[:1]
+        whole = whole or not cuts
+    return cut, whole
+
+
+def _others(project: Project, backward: Call, owned: list[str]) -> bool:
+    """True where another backward that the same step follows reaches the maker: this one may be the judge's."""
+    for other in project.calls_by_scope.get(backward.scope, ()):
+        if other.name != "backward" or other.node is backward.node or other.receiver is None:
+            continue
+        if owner_of(project, other) == owned and _samples(project, other.receiver, other, owned[0])[1]:
+            return True
+    return False
 
 
 def _adversarial(project: Project, receiver: ast.expr, backward: Call, owned: str) -> bool:

@@ -98,7 +98,8 @@ def _spoiled(project: Project, training: TrainingStep, zero: Call) -> Call | Non
     if not before or not after:
         return None
     step = min(after, key=lambda s: position(s.node))
-    between = [b for b in training.backward if place < position(b.node) < position(step.node)]
+    every = (*training.backward, *project.calls_by_scope.get(zero.scope, ()))
+    between = [b for b in every if b.name == "backward" and place < position(b.node) < position(step.node)]
     part = _a_part(zero.receiver)
     same = (zero.name == "parameters" and not part) or written(zero.receiver) == written(step.receiver)
     alone = len({written(s.receiver) for s in training.steps}) == 1
