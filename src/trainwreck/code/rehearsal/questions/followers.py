@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import written
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, Table, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
@@ -13,17 +15,25 @@ from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
 from trainwreck.code.rehearsal.questions.targets import Fitted, fits
 from trainwreck.code.rehearsal.questions.terms import parameters_behind
 
+CARED_FOR = frozenset(
+    "load_state_dict state_dict parameters named_parameters modules buffers".split()
+    + "to cuda cpu eval train requires_grad_".split()
+)
+"""What is asked of a network without asking it for results."""
 LOADS = frozenset(["load_state_dict", "update_parameters"])
 
 
 def stays(run: Rehearsing) -> Iterator[Answer]:
     """What the target is computed with started as the network that is trained, and nothing moves it later."""
     trained = ids(p for s in steps(run) for p in held(s))
+    modules = [o for o in run.objects if is_module(o)]
     for one in fits(run):
         own = parameters_behind(one.output, through_grad=True)
         for network in _networks(run, one, trained):
             if not _like(run, network, own) or _moved(run, network) or _handed_on(run, network):
                 continue
+            if any(o.turns and o.serial > network.serial and o is not network and _like(run, o, own) for o in modules):
+                continue  # another copy is made in its place
             wrong = _pulled(run, network, own)
             mine = [s for s in steps(run) if s.turns and any(id(p) in own for p in held(s))]
             place = wrong or _by_itself(run, network) or (_after(run, mine[-1], network) if mine else None)
@@ -202,6 +212,8 @@ def unused(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if not _like(run, network, own) or not _moved(run, network) or _asked_or_kept(run, params):
                 continue
+            if _named_elsewhere(network):
+                continue
             layer = next((n for n in ancestors(one.found.value) if any(id(i) in own for i in n.inputs)), None)
             place = _call(layer, one.found.node) if layer is not None else None
             if place is not None:
@@ -223,6 +235,24 @@ def _asked_or_kept(run: Rehearsing, params: set[int]) -> bool:
     return any(
         e.name == "state_dict" and isinstance(e.subject, Obj) and ids(run.parameters(e.subject)[0]) & params
         for e in run.tape
+    )
+
+
+def _named_elsewhere(network: Obj) -> bool:
+    """True where the program asks something of the network by its name, in code that the rehearsal may not reach."""
+    if network.place is None:
+        return False
+    tree = network.place[1].module.tree
+    names = {
+        written(target)
+        for assign in ast.walk(tree)
+        if isinstance(assign, ast.Assign) and any(n is network.place[0] for n in ast.walk(assign.value))
+        for target in assign.targets
+    }
+    return any(
+        (isinstance(n, ast.Attribute) and n.attr not in CARED_FOR and written(n.value) in names)
+        or (isinstance(n, ast.Call) and written(n.func) in names)
+        for n in ast.walk(tree)
     )
 
 

@@ -63,8 +63,14 @@ def _fillings(run: Rehearsing) -> Iterator[Filling]:
                 continue
             same = [n for n in _originals(shown) if id(n) in roots]
             random = any(n.op in RANDOM for side in (shown, target) for n in _masks(side))
-            if len(same) == 1 and random:
+            if len(same) == 1 and random and not _hidden_later(given(loss, "input", 0), shown, target):
                 yield Filling(loss, shown, target, same[0])
+
+
+def _hidden_later(logits: Value, shown: Node, target: Node) -> bool:
+    """True where what was drawn to choose the tokens is used after they became vectors: those may be replaced there."""
+    drawn = {id(n) for n in _masks(target) if n.op in RANDOM}
+    return any(id(n) in drawn for n in ancestors(logits, through=lambda n: n is not shown))
 
 
 def _moves(node: Node) -> bool:

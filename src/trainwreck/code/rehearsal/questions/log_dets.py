@@ -59,12 +59,24 @@ def _flows(run: Rehearsing) -> Iterator[tuple[list[Term], Term, set[int]]]:
     for event in backwards(run):
         found = [t for t in terms(event.subject) if t.node.grad and not t.factors]
         for base in found:
-            if base.node.op not in DENSITIES or not base.sign:
+            if base.node.op not in DENSITIES or not base.sign or _learned(base.node):
                 continue
             exponents = set(stretches(base.node))
             if exponents:
                 yield found, base, exponents
                 break
+
+
+def _learned(density: Node) -> bool:
+    """True for a distribution that a network makes (a policy), which accounts for its own scale, and for the squared
+    distance of a network's output from a target."""
+    if density.op == "log_prob":
+        return any(isinstance(i, Node) and i.grad for i in density.inputs[1:])
+    inner = density.inputs[0] if density.inputs else None
+    if not isinstance(inner, Node) or inner.op != "sub" or len(inner.inputs) < 2:
+        return False
+    output, target = inner.inputs[:2]
+    return isinstance(output, Node) and output.grad and isinstance(target, Node) and not target.grad
 
 
 def _dropped(run: Rehearsing, keys: set[int]) -> Node | None:

@@ -10,12 +10,17 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained, users
-from trainwreck.code.rehearsal.questions.tokens import trail
+from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, trained, users
+from trainwreck.code.rehearsal.questions.tokens import shifts, trail
 
 LOW = -1e3
 """A fill below it takes an element out of a softmax: exp(-1000) is 0 in float32."""
 FLIPS = frozenset(["invert", "not", "logical_not", "bitwise_not"])
+SOFT = frozenset(["softmax", "scaled_dot_product_attention"])
+REPAIRS = frozenset("nan_to_num masked_fill where".split())
+"""What is done about rows without keys: of the weights, or of what is made with them."""
+FILLERS = frozenset("cat concat setitem pad".split())
+"""The same, of the weights alone."""
 PADDING_WORDS = ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask")
 
 
@@ -138,7 +143,7 @@ def empty_rows(run: Rehearsing) -> Iterator[Answer]:
     """A triangle that hides all of the first or last row of an attention."""
     for hidden in hidings(run):
         found = triangle(hidden.mask)
-        if found is None or hidden.fill > -math.inf or hidden.at.place is None:
+        if found is None or hidden.fill > -math.inf or hidden.at.place is None or repaired(run, hidden.at):
             continue
         kind, diagonal, negated = found
         upper = (kind == "triu") != negated
@@ -152,8 +157,23 @@ def empty_rows(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(place, "the mask leaves the diagonal out: the first row has nothing left for the softmax")
 
 
+def repaired(run: Rehearsing, scores: Node) -> bool:
+    """True where something is done about rows of a softmax, or of what it gives, before they go on."""
+    table, at = users(run), [scores]
+    soft, weights = scores.op in SOFT, True
+    for _ in range(5):
+        at = [u for node in at for u in table.get(id(node), ())]
+        if soft and any(u.op in REPAIRS or (weights and u.op in FILLERS) for u in at):
+            return True
+        soft = soft or any(u.op in SOFT for u in at)
+        weights = weights and not any(u.op in PRODUCTS for u in at)
+        at = [u for u in at if u.op in STRUCTURE or u.op in PRODUCTS or u.op in SOFT or u.op == "dropout"]
+    return False
+
+
 def turned_round(run: Rehearsing) -> Iterator[Answer]:
     """A mask that hides the past and keeps the future, or the tokens and keeps the padding."""
+    backwards = any(shift.ahead < 0 for shift in shifts(run))  # trained on the token before: it reads from the end
     for hidden in hidings(run):
         if hidden.at.place is None:
             continue
@@ -161,7 +181,7 @@ def turned_round(run: Rehearsing) -> Iterator[Answer]:
         if found is not None:
             kind, diagonal, negated = found
             upper = (kind == "triu") != negated
-            if upper is not hidden.true and abs(diagonal) <= 1:
+            if upper is not hidden.true and abs(diagonal) <= 1 and not backwards:
                 yield Answer(hidden.at.place, "the past is hidden here, and the future is kept")
             continue
         marks = padding(hidden.mask)

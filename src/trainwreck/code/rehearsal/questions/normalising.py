@@ -54,7 +54,11 @@ def _divides(run: Rehearsing, size: Node) -> bool:
         for n in trained(run)
         if n.op == "mul"
         and any(
-            isinstance(i, Node) and i.op == "param" and not i.shape.open and len(i.shape.dims) == 1
+            isinstance(i, Node)
+            and i.op == "param"
+            and not i.shape.open
+            and len(i.shape.dims) == 1
+            and i.shape.dims[0] != 1  # one gain for all features
             for i in n.inputs[:2]
         )
     ]

@@ -47,10 +47,25 @@ def documents_unread(run: Rehearsing) -> Iterator[Answer]:
             continue
         scope = node.place[1]
         read = {n.id for n in ast.walk(scope.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
-        if any(DOCUMENT.search(name) and name not in read for name in scope.params):
+        if any(DOCUMENT.search(name) and name not in read and _handed(node, name) for name in scope.params):
             told.add(id(node.place[0]))
             text = "which tokens are of one document is handed in and not looked at: documents see one another"
             yield Answer(node.place, text)
+
+
+def _handed(node: Node, name: str) -> bool:
+    """False where the call of the function leaves this argument at its default."""
+    assert node.place is not None
+    scope = node.place[1]
+    outer = [at for at in node.stack if at[1] is not scope and isinstance(at[0], ast.Call)]
+    if not outer:
+        return True
+    call = outer[-1][0]
+    assert isinstance(call, ast.Call)
+    if any(k.arg in (None, name) for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args):
+        return True
+    names = [p for p in scope.params if p not in ("self", "cls")]
+    return names.index(name) < len(call.args) if name in names else True
 
 
 def _outer(node: Node) -> bool:

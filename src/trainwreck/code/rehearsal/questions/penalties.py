@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal.domain import Node
 from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along
+from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, trained
 from trainwreck.code.rehearsal.questions.signs import terms
 
@@ -46,7 +47,8 @@ def wrong_way(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _sizes(run: Rehearsing) -> Iterator[Node]:
-    """Sizes of gradients that were asked for, and that go into what is trained."""
+    """Sizes of gradients by samples that were asked for, and that go into what is trained."""
+    weights = ids(p for s in steps(run) for p in held(s))
     for node in trained(run):
         if node.op in SIZES and node.inputs and isinstance(node.inputs[0], Node):
             at = node.inputs[0]
@@ -54,5 +56,5 @@ def _sizes(run: Rehearsing) -> Iterator[Node]:
                 if at.op not in STRUCTURE or not at.inputs or not isinstance(at.inputs[0], Node):
                     break
                 at = at.inputs[0]
-            if at.op == "grad":
+            if at.op == "grad" and not any(id(i) in weights for i in at.inputs[1:]):
                 yield node

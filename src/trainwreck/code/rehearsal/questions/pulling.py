@@ -22,7 +22,7 @@ from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, backwards, bounds, trained, unknown
+from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, backwards, bounds, given, trained, unknown
 from trainwreck.code.rehearsal.questions.scenes import Scene, agreement, choices, classes, leaf, sets, views
 from trainwreck.code.rehearsal.questions.signs import distance
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
@@ -54,6 +54,10 @@ class Trial(NamedTuple):
     labels: list[Node]
     inner: list[Node]
     """All that is computed between."""
+    others: tuple[Node, ...] = ()
+    """Outputs of the same layers that other summands compare these with."""
+    asked: tuple[Node, ...] = ()
+    """Labels that other summands are about."""
     beside: tuple[Part, ...] = ()
     """Other summands on the same outputs that are counted with it."""
 
@@ -94,10 +98,11 @@ def _trials(run: Rehearsing) -> list[Trial]:
         for event in backwards(run):
             if not isinstance(event.subject, Node):
                 continue
-            for part in summands(event.subject, level=len(event.subject.stack)):
-                trial = _trial(part)
-                if trial is not None and part.node.place is not None:
-                    found.setdefault(id(part.node), trial)
+            parts = list(summands(event.subject, level=len(event.subject.stack)))
+            trials = [t for t in map(_trial, parts) if t is not None and t.part.node.place is not None]
+            for trial in trials:
+                rest = [n for p in parts if p is not trial.part for n in ancestors(p.node)]
+                found.setdefault(id(trial.part.node), _with_others(trial, trials, rest))
         run.memo["pulling"] = list(found.values())
     known: list[Trial] = run.memo["pulling"]
     return known
@@ -126,6 +131,21 @@ def _trial(part: Part) -> Trial | None:
     return Trial(part, outputs, list(labels.values()), inner)
 
 
+def _with_others(trial: Trial, trials: list[Trial], rest: list[Node]) -> Trial:
+    mine, owners = {id(o) for o in trial.outputs}, {id(o.owner) for o in trial.outputs}
+    pairs = [t.outputs for t in trials if t is not trial and any(id(o) in mine for o in t.outputs)]
+    others = [o for pair in pairs for o in pair if id(o.owner) in owners and id(o) not in mine and o.grad]
+    asked: list[Node] = []
+    for node in rest:
+        if node.op in ("eq", "ne") and not node.grad:
+            asked += _compared(node)
+        elif node.op in ("cross_entropy", "nll_loss"):
+            target = given(node, "target", 1)
+            roots = ancestors(target, through=lambda n: n.op in STRUCTURE) if isinstance(target, Node) else ()
+            asked += [n for n in roots if n.op not in STRUCTURE and not n.grad and n.op != "arange"]
+    return trial._replace(others=tuple(others), asked=tuple(asked))
+
+
 def _output(node: Node) -> bool:
     """What a layer of a library gives."""
     return node.owner is not None and node.owner.cls is None and node.op not in ("param", "batch") and bool(node.full)
@@ -149,6 +169,8 @@ def pulled_apart(run: Rehearsing) -> Iterator[Answer]:
     for trial in _trials(run):
         if not trial.labels or trial.part.node.place is None:
             continue
+        if trial.asked and not {id(n) for n in trial.asked} & {id(n) for n in trial.labels}:
+            continue  # others say what belongs together: of these nothing is to be told (speakers, sessions, cameras)
         if _wrong(run, trial, classes):
             place = _repaired(run, trial, classes)
             text = "samples that belong together are pushed apart by this, or others are pulled together"
@@ -163,7 +185,7 @@ def views_apart(run: Rehearsing) -> Iterator[Answer]:
         one, other = trial.outputs
         alike = one.owner is other.owner and one.grad and other.grad
         crossed = any(n.op in PRODUCTS or n.op in ("cdist", "cosine_similarity", "sub") for n in trial.inner)
-        if alike and crossed and not _on_purpose(run, trial) and _wrong(run, trial, views):
+        if alike and crossed and not trial.others and not _on_purpose(run, trial) and _wrong(run, trial, views):
             place = _repaired(run, trial, views)
             text = "the two views of one sample are pushed apart by this, and those of others together"
             yield Answer(place, text, _proof(trial, place))
@@ -176,6 +198,8 @@ def divergence_maximised(run: Rehearsing) -> Iterator[Answer]:
     for trial in _trials(run):
         if trial.labels or len(trial.outputs) != 2 or trial.part.node.place is None or _on_purpose(run, trial):
             continue
+        if trial.others:
+            continue  # samples that are to be alike, and others that are to differ
         if _wrong(run, trial, agreement):
             place = _repaired(run, trial, agreement)
             text = "this is zero where the two agree and negative where they differ: they are driven apart"

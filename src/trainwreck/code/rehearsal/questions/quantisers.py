@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
@@ -12,6 +15,7 @@ from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, train
 from trainwreck.code.rehearsal.questions.signs import terms
 from trainwreck.code.rehearsal.questions.statistics import shares_of
 
+MOVING = pattern(r"veloc|momentum|trace|return|drift")
 STOPS = frozenset(["detach", "data"])
 HARD = frozenset(["round", "sign", "where", "gt", "ge", "lt", "floor", "one_hot", "argmax", "argmin", "float"])
 LAYERS = frozenset(["linear", "conv1d", "conv2d", "convtranspose1d", "convtranspose2d"])
@@ -58,9 +62,18 @@ def hard_choice(run: Rehearsing) -> Iterator[Answer]:
         fixed = all(not isinstance(i, Node) or _constant(i) for i in node.inputs[1:3])
         if not fixed or not isinstance(test, Node) or not any(i.grad for i in test.inputs if isinstance(i, Node)):
             continue
+        if any(_learned_beside(u) for u in table.get(id(node), ())):
+            continue  # its likelihood is learned (a drawn gate, REINFORCE)
         if any(u.op in LAYERS and id(u) in inside and u.inputs[0] is node for u in table.get(id(node), ())):
             yield Answer(node.place, "a hard choice goes on here: no gradient passes it, and nothing stands in for one")
             return
+
+
+def _learned_beside(user: Node) -> bool:
+    logs = ("log", "log_softmax", "logsigmoid")
+    return user.op in ("log_prob", "binary_cross_entropy", "binary_cross_entropy_with_logits") or (
+        user.op == "mul" and any(isinstance(i, Node) and i.grad and i.op in logs for i in user.inputs)
+    )
 
 
 def _constant(node: Node) -> bool:
@@ -76,7 +89,7 @@ def farthest(run: Rehearsing) -> Iterator[Answer]:
         if node.op not in ("argmax", "argmin") or not node.inputs or node.place is None:
             continue
         sign = _distance_sign(node.inputs[0])
-        if sign == 0 or (node.op == "argmin") == (sign > 0):
+        if sign == 0 or (node.op == "argmin") == (sign > 0) or _nearest_too(table, node):
             continue
         rows = {id(n) for n in ancestors(node.inputs[0]) if n.op in ("param", "buffer")}
         after = [u for u in table.get(id(node), ())] + [
@@ -90,6 +103,12 @@ def farthest(run: Rehearsing) -> Iterator[Answer]:
         if looked_up:
             yield Answer(node.place, "the farthest code is taken here, and not the nearest")
             return
+
+
+def _nearest_too(table: dict[int, list[Node]], node: Node) -> bool:
+    """True where the nearest is looked for in the same distances: the farthest is taken beside it, on purpose."""
+    other = "argmin" if node.op == "argmax" else "argmax"
+    return isinstance(node.inputs[0], Node) and any(u.op == other for u in table.get(id(node.inputs[0]), ()))
 
 
 def _root(node: Node) -> int:
@@ -154,7 +173,7 @@ def unlike_shares(run: Rehearsing) -> Iterator[Answer]:
         found.setdefault((owner, round(kept, 6)), []).append((new, place))
     for (_, kept), updates in found.items():
         fitting = [p for n, p in updates if abs(kept + n - 1) < 1e-6]
-        others = [(n, p) for n, p in updates if abs(kept + n - 1) >= 1e-3]
+        others = [(n, p) for n, p in updates if abs(kept + n - 1) >= 1e-3 and not _moves_on(p)]
         if fitting and others:
             new, place = others[0]
             yield Answer(
@@ -163,3 +182,8 @@ def unlike_shares(run: Rehearsing) -> Iterator[Answer]:
                 (fitting[0],),
             )
             return
+
+
+def _moves_on(place: Place) -> bool:
+    """True for what is called a velocity or a trace: those take in all that is new."""
+    return isinstance(place[0], ast.Call) and bool(MOVING.search(written(place[0].func)))

@@ -191,7 +191,7 @@ def uncommitted(run: Rehearsing) -> Iterator[Answer]:
     for look in lookups(run):
         moved = any(e.name not in ("requires_grad",) and _in_loop(run, e) for e in look.codes.writes)
         for event, found in losses_of(run):
-            if not any(n is look.node for n in ancestors(event.subject)) or not _through(look, found):
+            if not any(n is look.node for n in ancestors(event.subject, through=_of_now)) or not _through(look, found):
                 continue
             kept = _terms(look, found)
             learnable = look.codes.op == "param" and _trainable(run, id(look.codes))
@@ -210,6 +210,11 @@ def uncommitted(run: Rehearsing) -> Iterator[Answer]:
                 proof = tuple(p for p in (forgotten, event.place) if p is not None and p is not place)
                 yield Answer(place, f"{lost}: the term is not in the loss", proof)
                 return
+
+
+def _of_now(node: Node) -> bool:
+    """False for what was written into a tensor: codes that are moved hang on all lookups of the steps before."""
+    return node.options.get("inplace") is not True
 
 
 def _through(look: Lookup, found: list[Term]) -> bool:

@@ -50,6 +50,8 @@ def _counted(run: Rehearsing) -> Iterator[tuple[Answer, Node]]:
         if swap is None:
             continue
         number, where, original = swap
+        if number == VOID and node.op != "gather" and _at_once(run, where):
+            continue  # pixels without a class are taken for the first one, on purpose
         if _ignored(node) == 0:
             continue
         mean = _plain_mean(run, node, {id(n) for n in core(original)})
@@ -57,6 +59,15 @@ def _counted(run: Rehearsing) -> Iterator[tuple[Answer, Node]]:
             text = f"labels of {number} got a stand-in, and their losses are counted: no mask takes them out"
             yield Answer(mean.place, text, (where.place,) if where.place is not None else ()), node
             return
+
+
+def _at_once(run: Rehearsing, where: Node) -> bool:
+    """True where the test for such labels is written in the statement that replaces them: nothing else is to use it."""
+    if where.place is None or where.op not in ("where", "masked_fill", "setitem"):
+        return False
+    tests = [n for n in near(where, 6) if n.op in ("eq", "ne") and n.place is not None and VOID in n.inputs[1:]]
+    here = run.project.statement(*where.place)
+    return bool(tests) and all(n.place is not None and run.project.statement(*n.place) is here for n in tests)
 
 
 def _reduction(loss: Node) -> Value:

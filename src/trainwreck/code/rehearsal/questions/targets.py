@@ -207,8 +207,8 @@ def end_missing(run: Rehearsing) -> Iterator[Answer]:
         inner = [n for n in ancestors(one.target, through=_beside(rewards)) if id(n) not in rewards]
         if any(n.op in OPAQUE or flags(n) for n in inner) or _recursive(one.found):
             continue
-        if any(id(n) in final for factor in one.found.factors for n in ancestors(factor)):
-            continue  # in some way that is not followed it counts after all
+        if one.found.factors:
+            continue  # another factor beside the discount: the flag, in a way that is not followed, or a weight
         place = one.found.product.place
         if any(n.op in ("masked_fill", "where", "setitem_mask") for n in inner) or place is None:
             continue

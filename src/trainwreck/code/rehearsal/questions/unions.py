@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import written
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near
@@ -16,6 +19,11 @@ FAR = ((100.0, 120.0, 130.0, 140.0), (200.0, 210.0, 230.0, 250.0), (300.0, 300.0
 """Boxes that meet none of those, by their corners or by centre and size."""
 FAR_BY_HALVES = ((900.0, 920.0, 10.0, 9.0), (990.0, 900.0, 12.0, 8.0), (930.0, 930.0, 7.0, 11.0))
 """The same by centre and half of the size."""
+
+LINES = pattern(r"line|segment|wire|endpoint|points|ends$")
+"""Names of lines by their two ends."""
+MEETING = 0.02
+"""An overlap above it is one; below it are formulas that add 1 to both areas, as FCOS does."""
 
 
 def overlap_wrong(run: Rehearsing) -> Iterator[Answer]:
@@ -36,7 +44,7 @@ def overlap_wrong(run: Rehearsing) -> Iterator[Answer]:
             text = f"the overlap of a box with itself is {float(same.reshape(-1)[0]):.3g} by this, and not 1"
             area = _other_area(node, boxes)
             yield Answer(area.place if area is not None and area.place is not None else node.place, text)
-        elif abs(apart).max() > 1e-3 and not _right_by_halves(node, boxes):
+        elif abs(apart).max() > MEETING and not _by_sides(node, boxes) and not _right_by_halves(node, boxes):
             at = next((n.place for n in ancestors(node) if n.op in ("max", "maximum", "min", "minimum")), node.place)
             yield Answer(at or node.place, "boxes that lie apart overlap by this", (node.place,))
 
@@ -46,6 +54,17 @@ def _right_by_halves(node: Node, boxes: list[Boxes]) -> bool:
     same = _worked(node, boxes, FAR_BY_HALVES, FAR_BY_HALVES)
     apart = _worked(node, boxes, ROWS, FAR_BY_HALVES)
     return same is not None and apart is not None and abs(same - 1).max() < 1e-3 and abs(apart).max() < 1e-3
+
+
+def _by_sides(node: Node, boxes: list[Boxes]) -> bool:
+    """True where the boxes are distances from one point within both to their four sides: those never lie apart."""
+    import numpy as np
+
+    one, other = np.asarray(ROWS), np.asarray(FAR)
+    meeting, first, second = ((b[:, 0] + b[:, 2]) * (b[:, 1] + b[:, 3]) for b in (np.minimum(one, other), one, other))
+    true = meeting / (first + second - meeting)
+    found = _worked(node, boxes, ROWS, FAR)
+    return found is not None and found.shape == true.shape and np.allclose(found, true, rtol=1e-3)
 
 
 def _of_intersection(node: Node) -> bool:
@@ -142,7 +161,7 @@ def turned_box_wrong(run: Rehearsing) -> Iterator[Answer]:
         told.add(id(node.place[0]))
         mirrored = [at for at, (sign, _) in enumerate(columns) if sign < 0]
         for low, high in ((0, 2), (1, 3)):
-            if columns[low] == (-1, low) and columns[high] == (-1, high):
+            if columns[low] == (-1, low) and columns[high] == (-1, high) and _from_a_side(run, node, (low, high)):
                 text = "the two ends of a mirrored box are not exchanged: its lower end lies above the upper one"
                 yield Answer(node.place, text)
                 return
@@ -154,6 +173,23 @@ def turned_box_wrong(run: Rehearsing) -> Iterator[Answer]:
             text = "the image is mirrored along one axis, and its boxes along the other"
             yield Answer(node.place, text, (flips[0].place,) if flips[0].place is not None else ())
             return
+
+
+def _from_a_side(run: Rehearsing, node: Node, ends: tuple[int, int]) -> bool:
+    """True where both ends are taken off a size: neither a quaternion whose axis is turned, nor the ends of a line,
+    which have no order."""
+    statement = run.project.statement(*node.place) if node.place is not None else None
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if any(LINES.search(written(t)) for t in targets):
+        return False
+    import numpy as np
+
+    boxes = _boxes(node)
+    try:
+        empty = _made(node, boxes[0], np.zeros((3, 4)))
+    except (Unknown, ValueError):
+        return False
+    return bool(all((empty[:, end] != 0).all() for end in ends))
 
 
 def _flipped(node: Node) -> int | None:

@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.attending import VIEWS
+from trainwreck.code.rehearsal.questions.masks import repaired
 from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, trained
 from trainwreck.code.rehearsal.questions.tokens import shifts
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
@@ -171,7 +172,11 @@ def documents(node: Node) -> Array | None:
 
 # ---------------------------------------------------------------------- what is wrong
 def reversed_order(run: Rehearsing) -> Iterator[Answer]:
-    """The past is hidden and the future is kept; or a mask of zeros and ones is added and hides nothing."""
+    """The past is hidden and the future is kept; or a mask of zeros and ones is added and hides nothing.
+
+    Not said of networks that are trained on the token before, and read from the end."""
+    if any(shift.ahead < 0 for shift in shifts(run)):
+        return
     for masked in attentions(run):
         allowed = _square(masked)
         if allowed is None:
@@ -192,7 +197,7 @@ def rows_without_keys(run: Rehearsing) -> Iterator[Answer]:
     """A query that sees no key at all, though nothing is padding."""
     for masked in attentions(run):
         allowed = _square(masked)
-        if allowed is None or allowed.any(-1).all():
+        if allowed is None or allowed.any(-1).all() or repaired(run, masked.node):
             continue
         place = blamed(masked)
         if not allowed.any():

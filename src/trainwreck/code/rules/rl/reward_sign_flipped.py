@@ -46,6 +46,8 @@ def train(policy, opt, batches):
 LIKELIHOOD = pattern(r"^(new_|cur_)?(logp\w*|log_?probs?\w*|lp|logprob\w*|ratio\w*|logpi\w*)$", re.IGNORECASE)
 REWARD = pattern(r"^(\w+_)?(adv\w*|advantage\w*|return\w*|rewards?\w*|reward_to_go|rtg|gae)$", re.IGNORECASE)
 
+LOSSES = pattern(r"cross_entropy|_loss$|criterion|nll")
+
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(__name__, project, _written(project), _minimised, minimised, value_minimised)
@@ -57,9 +59,21 @@ def _written(project: Project) -> Iterator[Evidence]:
             return
         for node in _loss_expressions(project, call):
             sign = _sign(node, 1)
-            if sign == 1:
+            if sign == 1 and not _of_costs(call.scope, node):
                 text = "likelihood times advantage is minimised here: good actions become less likely"
                 yield sighting(__name__, (project.statement(node, call.scope), call.scope), text)
+
+
+def _of_costs(scope: Scope, node: ast.expr) -> bool:
+    """True where what is called an advantage is made of losses: of those less is better."""
+    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and REWARD.match(n.id)]
+    for _ in range(3):
+        values = [b.value for name in names for b in scope.bindings.get(name, ()) if b.kind == "assign" and b.value]
+        inner = [n for v in values for n in ast.walk(v)]
+        if any(isinstance(n, ast.Call) and LOSSES.search(last_name(n.func)) for n in inner):
+            return not any(isinstance(n, ast.USub) for n in inner)
+        names = [n.id for n in inner if isinstance(n, ast.Name)]
+    return False
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:
