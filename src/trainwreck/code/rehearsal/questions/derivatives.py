@@ -178,7 +178,12 @@ def _estimated(case: Case, symbol: Node, slope: Node) -> bool:
     if said.shape != at.shape or weight.shape != at.shape:
         return False
     single = _elementwise(case, symbol, arrays)
-    if stepped and (not single or _statistics(forward)) and (np.isclose(said, weight) | (said == 0)).all() and said.any():
+    if (
+        stepped
+        and (not single or _statistics(forward))
+        and (np.isclose(said, weight) | (said == 0)).all()
+        and said.any()
+    ):
         return True
     if not bounded or not single:
         return False
