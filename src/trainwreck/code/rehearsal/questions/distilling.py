@@ -109,7 +109,7 @@ def teacher_state(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(runs.place, "the teacher gets a gradient here and is trained along with the student", proof)
             told = True
         elif not params.keys() & stepped and not _moves(params, event):
-            loose = _changing(run, runs.subject)
+            loose = _changing(run, runs)
             if loose is not None:
                 text = f"the teacher runs in training mode here: its {loose.name} changes what it says"
                 frozen = [e for e in run.tape if e.name == "requires_grad" and e.subject is runs.subject]
@@ -147,10 +147,14 @@ def _forward(run: Rehearsing, params: dict[int, Node], event: Event, student: No
     return None
 
 
-def _changing(run: Rehearsing, teacher: Obj) -> Obj | None:
-    """A layer of the teacher that is in training mode and behaves otherwise there."""
-    for _, module in run.submodules(teacher, deep=True):
-        if is_module(module) and module.name in CHANGING and module.training is True:
+def _changing(run: Rehearsing, runs: Event) -> Obj | None:
+    """A layer of the teacher that is in training mode in this call, and behaves otherwise there."""
+    modes: dict[int, object] = {}
+    for forward in run.tape:
+        if forward.name == "forward" and forward.serial > runs.serial and isinstance(forward.subject, Obj):
+            modes.setdefault(id(forward.subject), forward.state.get("training"))
+    for _, module in run.submodules(runs.subject, deep=True) if isinstance(runs.subject, Obj) else ():
+        if is_module(module) and module.name in CHANGING and modes.get(id(module), module.training) is True:
             rate = module.get("p", 0, 0.5)
             if "Dropout" not in module.name or (isinstance(rate, int | float) and rate > 0):
                 return module

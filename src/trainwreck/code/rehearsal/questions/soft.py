@@ -113,7 +113,7 @@ def likelihood(value: Value, depth: int = 0) -> int:
         return 1
     if value.op == "entropy":
         return -1
-    if value.op == "log" and any(n.op in PROBABILITIES for n in near(first, 6)):
+    if value.op == "log" and _normalised(first):
         return 1 if any(n.op in RAW for n in near(first, 20)) else 0
     if value.op == "neg":
         return -likelihood(first, depth + 1)
@@ -128,6 +128,12 @@ def likelihood(value: Value, depth: int = 0) -> int:
             if _probability(factor):
                 return likelihood(rest, depth + 1)
     return 0
+
+
+def _normalised(value: Value) -> bool:
+    """True for what may be a probability: an exponential by itself is a width or a rate."""
+    found = [n.op for n in near(value, 6)]
+    return any(op in PROBABILITIES for op in found) and (found[0] != "exp" or "div" in found)
 
 
 def _correction(value: Value) -> bool:
