@@ -1,4 +1,4 @@
-"""Build hook: what an installed trainwreck loads as one JSON: the catalogue, and the words that rules need."""
+"""Build hook: what an installed trainwreck loads as one file each: the catalogue, and the words that rules need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Puts ``catalogue/catalogue.json`` and ``code/rules.json`` into the wheel. An editable checkout does without."""
+    """Puts ``catalogue/catalogue.tsv`` and ``code/rules.json`` into the wheel. An editable checkout does without."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable" or self.target_name != "wheel":
@@ -24,9 +24,9 @@ class CatalogueHook(BuildHookInterface):  # type: ignore[type-arg]
         assert spec.loader is not None
         compiler = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(compiler)
-        target = Path(tempfile.mkdtemp()) / "catalogue.json"
+        target = Path(tempfile.mkdtemp()) / "catalogue.tsv"
         compiler.write(root, target)
-        build_data["force_include"][str(target)] = "trainwreck/catalogue/catalogue.json"
+        build_data["force_include"][str(target)] = "trainwreck/catalogue/catalogue.tsv"
         sys.path.insert(0, str(Path(self.root) / "src"))
         from trainwreck.code.triggers import index
 

@@ -10,7 +10,6 @@ import io
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +87,8 @@ def _standard_input(given: bytes | None, found: Collected) -> None:
     if len(data) < STDIN_IN_MEMORY:
         opener, size = (lambda: cast(BinaryIO, io.BytesIO(data))), len(data)
     else:
+        import tempfile
+
         spool = tempfile.NamedTemporaryFile(prefix="trainwreck-stdin-")  # noqa: SIM115
         while data:
             spool.write(data)

@@ -1,12 +1,11 @@
-"""Load the catalogue: the JSON that the build made, or in a checkout a cache keyed by the content of the TOML files."""
+"""Load the catalogue: the lines that the build made, or in a checkout a cache keyed by the state of the TOML files."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,30 @@ from trainwreck.catalogue import compile as compiler
 from trainwreck.catalogue.model import Mode, Sign, mode_from, sign_from
 
 ROOT = Path(__file__).parent
-BUILT = ROOT / "catalogue.json"
+BUILT = ROOT / "catalogue.tsv"
 CODE_PREFIX = "code-"
+
+
+class Entries(Mapping[str, Any]):
+    """The entries of one part, by id. The JSON of an entry is parsed when it is asked for."""
+
+    def __init__(self) -> None:
+        self.raw: dict[str, str] = {}
+        self._parsed: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._parsed:
+            self._parsed[name] = json.loads(self.raw[name])
+        return self._parsed[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.raw
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
 
 
 class Catalogue:
@@ -44,7 +65,8 @@ class Catalogue:
     @property
     def signatures(self) -> Sequence[Mapping[str, Any]]:
         """Error signatures as written: ``sign``, ``contains``, ``pattern``, ``scope``; see docs/catalogue.md."""
-        signatures: Sequence[Mapping[str, Any]] = self._data["signatures"]
+        kept = self._data["signatures"]
+        signatures: Sequence[Mapping[str, Any]] = kept[""] if isinstance(kept, Entries) else kept
         return signatures
 
     def mode(self, name: str) -> Mode | None:
@@ -88,12 +110,9 @@ class Catalogue:
 
     @cached_property
     def aliases(self) -> Mapping[str, str]:
-        return {
-            alias.lower().replace("_", "-"): name
-            for part in ("signs", "modes", "rules")
-            for name, entry in self._data[part].items()
-            for alias in entry.get("aliases", ())
-        }
+        kept = self._data.get("aliases")
+        names: Mapping[str, str] = kept[""] if kept is not None else compiler.aliases(self._data)
+        return names
 
     @cached_property
     def modes_by_sign(self) -> Mapping[str, Sequence[str]]:
@@ -116,15 +135,24 @@ def catalogue() -> Catalogue:
     return Catalogue(_data())
 
 
-def _data() -> dict[str, Any]:
+def _data() -> dict[str, Entries]:
     if not (ROOT / "modes").is_dir():
-        return _read(BUILT)
-    cached = cache_directory() / f"catalogue-{compiler.fingerprint(ROOT)}.json"
-    with contextlib.suppress(OSError, ValueError):
-        return _read(cached)
-    data = compiler.compile_tree(ROOT)
+        return read(BUILT.read_text(encoding="ascii"))
+    cached = cache_directory() / f"catalogue-{compiler.fingerprint(ROOT)}.tsv"
+    with contextlib.suppress(OSError, ValueError, IndexError, KeyError):
+        return read(cached.read_text(encoding="ascii"))
+    text = compiler.lines(compiler.compile_tree(ROOT))
     with contextlib.suppress(OSError):
-        _write_atomically(cached, data)
+        _write_atomically(cached, text)
+    return read(text)
+
+
+def read(text: str) -> dict[str, Entries]:
+    """What ``compile.lines`` wrote. Raises ValueError where a line is none of it."""
+    data = {part: Entries() for part in (*compiler.PARTS, *compiler.TABLES, "needs", "aliases")}
+    for line in text.split("\n"):
+        part, name, entry = line.split("\t")
+        data[part].raw[name] = entry
     return data
 
 
@@ -134,14 +162,11 @@ def cache_directory() -> Path:
     return Path(base) / "trainwreck"
 
 
-def _read(path: Path) -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(path.read_bytes())
-    return data
+def _write_atomically(path: Path, text: str) -> None:
+    import tempfile  # an installed catalogue is never written
 
-
-def _write_atomically(path: Path, data: Mapping[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        json.dump(data, stream, ensure_ascii=False)
+    with os.fdopen(handle, "w", encoding="ascii") as stream:
+        stream.write(text)
     os.replace(name, path)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from trainwreck.catalogue import specifiers
+from trainwreck.catalogue.load import catalogue
 from trainwreck.catalogue.specifiers import Version
 
 ROOT = Path(__file__).parent / "versions"
@@ -250,7 +250,7 @@ class Rename(NamedTuple):
 @cache
 def renames() -> Sequence[Rename]:
     """The table of ``renames.toml``."""
-    data = tomllib.loads((ROOT / "renames.toml").read_text(encoding="utf-8"))
+    data = catalogue().raw("versions")["renames"]
     return tuple(
         Rename(
             entry["rule"],
@@ -276,7 +276,7 @@ def rename(package: str, kind: str, name: str, owner: str = "") -> Rename | None
 @cache
 def torch_changes() -> Mapping[str, Mapping[str, Any]]:
     """What torch and torchvision deprecated and removed, by full name."""
-    data = tomllib.loads((ROOT / "torch.toml").read_text(encoding="utf-8"))
+    data = catalogue().raw("versions")["torch"]
     return {entry["name"]: entry for entry in data["change"]}
 
 

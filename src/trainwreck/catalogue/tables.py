@@ -5,18 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parent / "tables"
+from trainwreck.catalogue.load import catalogue
 
 
 @cache
 def settings_table(name: str) -> Mapping[str, Any]:
-    """The table ``tables/<name>.toml``. Raises FileNotFoundError for a name that there is not."""
-    import tomllib  # most scripts need no table
-
-    return tomllib.loads((ROOT / f"{name}.toml").read_text(encoding="utf-8"))
+    """The table ``tables/<name>.toml``. Raises KeyError for a name that there is not."""
+    table: Mapping[str, Any] = catalogue().raw("tables")[name]
+    return table
 
 
 _FAMILIES = (

@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -102,6 +101,8 @@ def store(name: str, result: Result) -> None:
 
 def write(name: str, value: Any) -> None:
     """Keep a value of our own types. A cache that can't be written is no error."""
+    import tempfile  # needed by no check whose answer is known
+
     with contextlib.suppress(OSError, TypeError, ValueError):
         folder = directory()
         folder.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,6 +60,8 @@ def apply(findings: Iterable[Finding], texts: Mapping[str, str], *, unsafe: bool
 
 def diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     """A unified diff of what ``after`` changes."""
+    import difflib
+
     parts: list[str] = []
     for path, text in sorted(after.items()):
         # Only a line feed ends a line here, as for patch and git: other line ends stay within the lines.

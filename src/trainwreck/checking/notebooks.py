@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any
 
@@ -151,6 +150,8 @@ def _rewritten(raw: str, span: Span, text: str) -> str:
 
 def _merged(old: Sequence[_Row], new: Sequence[_Row]) -> list[_Row]:
     """The new lines, those that were there before as they were written."""
+    from difflib import SequenceMatcher  # only where a notebook is corrected
+
     same = SequenceMatcher(None, [row.text for row in old], [row.text for row in new], autojunk=False)
     rows: list[_Row] = []
     for kind, a, b, c, d in same.get_opcodes():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -116,6 +115,8 @@ def parse(data: Any, path: Path | None = None) -> Settings:
         raise TrainwreckError(f"{where}: the trainwreck settings must be a table")
     for key in data:
         if key not in KEYS:
+            import difflib
+
             close = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.4)
             hint = f"; did you mean {close[0]}?" if close else f"; known are {', '.join(KEYS)}"
             raise TrainwreckError(f"{where}: unknown key {key!r}{hint}")

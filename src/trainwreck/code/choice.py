@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -62,6 +61,8 @@ def _index() -> Mapping[str, Any]:
     kept = cache_directory() / f"rules-{stamp([CODE], ('.py',))[:24]}.json"
     with contextlib.suppress(OSError, ValueError):
         return _read(kept)
+    import tempfile  # an installed index is never written
+
     table = index(CODE)
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)

@@ -10,12 +10,12 @@ written or not written; ``{key, differs_from}``, ``{key, no_multiple_of}`` anoth
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
+
+from trainwreck.catalogue.load import catalogue
 
 UNKNOWN = object()
 """The value of an argument that is written and can't be told."""
@@ -53,7 +53,8 @@ class Contradiction(NamedTuple):
 
 @cache
 def _data() -> Mapping[str, Any]:
-    return tomllib.loads((Path(__file__).parent / "contradictions.toml").read_text(encoding="utf-8"))
+    table: Mapping[str, Any] = catalogue().raw("arguments")["contradictions"]
+    return table
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Literal
 
 from trainwreck.catalogue import releases
@@ -93,4 +92,6 @@ def nearest(project: Project, parser: Parser, name: str) -> str:
 
 def close(name: str, known: set[str] | frozenset[str], least: float = SLIP) -> str:
     """The known name that ``name`` is a slip of."""
+    from difflib import get_close_matches  # most names are known
+
     return next(iter(get_close_matches(name, sorted(known), 1, least)), "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -88,6 +87,8 @@ def _listed(path: str, text: str) -> Iterator[Requirement]:
 
 
 def _pyproject(path: str, text: str) -> Iterator[Requirement]:
+    import tomllib
+
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):

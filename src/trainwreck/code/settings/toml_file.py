@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +17,8 @@ _At = tuple[int, int, int, str]
 
 def read_toml(text: str) -> Node | None:
     """The document that ``text`` holds, None where it is no TOML. Never raises."""
+    import tomllib
+
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from trainwreck.catalogue.releases import TABLES
 from trainwreck.code.outdated import guarded
@@ -65,4 +64,6 @@ def _slip(project: Project, path: str, root: str, name: str) -> str:
         return ""
     there = [n for n, ranges in where.table.names.items() if ranges[-1][1] == where.newest[1] and n[:1].isupper()]
     same = [n for n in there if n.lower() == name.lower()]
+    from difflib import get_close_matches  # only for names that are not there
+
     return next(iter(same or get_close_matches(name, there, 1, CLOSE)), "")
