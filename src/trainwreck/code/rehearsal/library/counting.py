@@ -31,6 +31,15 @@ def counted(run: Rehearsing, asked: Asked) -> Value:
     return Items([first, _counter(run, asked, first + 1 if upwards else None)], True, "range")
 
 
+@function("builtins.slice")
+def sliced(run: Rehearsing, asked: Asked) -> Value:
+    """``slice(a, b)`` is what ``a:b`` between brackets gives."""
+    ends = tuple(asked.args)
+    if not 1 <= len(ends) <= 3 or asked.options:
+        return UNKNOWN
+    return Obj("builtins.slice", args=(None, ends[0], None) if len(ends) == 1 else (*ends, None)[:3], place=asked.place)
+
+
 def _counter(run: Rehearsing, asked: Asked, least: Value) -> Node:
     """The number of any later turn, not below ``least``."""
     made = run.node("counter", tuple(asked.args) if asked.name != "enumerate" else (), asked.place, full=asked.full)

@@ -7,7 +7,7 @@ from itertools import islice
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, given, losses
 from trainwreck.code.rehearsal.questions.signs import ERRORS
@@ -21,6 +21,8 @@ SAME = frozenset(
 )
 """What leaves the axes in their places, but for the last."""
 SOURCES = frozenset(["stack", "batch"])
+WRITTEN_OUT = frozenset(["tensor", "as_tensor", "array", "asarray"])
+"""What makes an array of lists."""
 MAX_DEPTH = 120
 MAX_ROWS = 400
 """Values that are looked at behind what is stacked."""
@@ -141,14 +143,25 @@ def _flattened(value: Value) -> Node | None:
 def _slowest(flat: Node) -> Source | None:
     """Which axis of the data is the slowest one in a flattened value."""
     inner = flat.inputs[0]
-    if not isinstance(inner, Node) or inner.shape.open:
+    if not isinstance(inner, Node):
         return None
+    if inner.shape.open:
+        return _axis(inner, 0, {}, 0) if _from_first(flat) else None
     kept = 0 if flat.shape.open else len(flat.shape.dims)
     if flat.op == "rearrange":
         return _by_pattern(flat, inner)
     if len(inner.shape.dims) != kept + 1 or kept > 2:
         return None
     return _axis(inner, 0, {}, 0)
+
+
+def _from_first(flat: Node) -> bool:
+    """True where the first axis is made of the first ones, however many there are: ``flatten(0, 1)``, ``view(-1)``."""
+    rest = [i for i in (*flat.inputs[1:], *flat.options.values())]
+    if flat.op in ("flatten", "ravel"):
+        return not rest or rest[0] == 0
+    sizes = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], tuple) else rest
+    return bool(sizes) and sizes[0] == -1 and len(sizes) <= 2
 
 
 def _by_pattern(flat: Node, inner: Node) -> Source | None:
@@ -180,6 +193,16 @@ def _computed(node: Node, axis: int, known: dict[tuple[int, int], Source | None]
         rows = _rows(node, known, depth)
         return ("batch", axis) if not rows else rows.pop() if axis == 0 and len(rows) == 1 else None
     first = node.inputs[0] if node.inputs else None
+    if node.op in WRITTEN_OUT and node.place is not None and not isinstance(first, Node):
+        return f"rows {id(node.place[0])}", axis  # what one line makes has its axes in one order
+    if node.op == "getitem" and isinstance(first, Node):
+        return _indexed(node, first, axis, known, depth)
+    if node.op in ("cat", "concat") and node.get("dim", 1, 0) == -1:
+        joined = [n for n in parts(first) if axis < _known_axes(n) - 1]
+        found = {source for n in joined if (source := _axis(n, axis, known, depth)) is not None}
+        return found.pop() if len(found) == 1 else None
+    if node.op in ("matmul", "bmm"):
+        return _axis(first, axis, known, depth) if axis == 0 else None
     if node.op in ("setitem", "zeros_like", "empty_like", "ones_like", "flip", "cumsum"):
         return _axis(first, axis, known, depth)
     moved = _moved(node, axis)
@@ -201,6 +224,25 @@ def _computed(node: Node, axis: int, known: dict[tuple[int, int], Source | None]
         whole = sides[:1]
     found = {source for n in whole if (source := _axis(n, axis, known, depth)) is not None}
     return found.pop() if len(found) == 1 else None
+
+
+def _known_axes(node: Node) -> int:
+    """How many axes a value has at least."""
+    if node.op in ("lstm", "gru", "rnn"):
+        return 3
+    return max(2, len(node.shape.dims) + node.shape.open)
+
+
+def _indexed(
+    node: Node, first: Node, axis: int, known: dict[tuple[int, int], Source | None], depth: int
+) -> Source | None:
+    """Parts along the axes, ``x[:, 1:]``: each axis stays where it is. Of the array that is cut, its own axes count."""
+    index = node.inputs[1] if len(node.inputs) > 1 else None
+    picks = index if isinstance(index, tuple) else (index,)
+    if not all(isinstance(pick, Obj) and pick.kind == "builtins.slice" for pick in picks):
+        return None
+    found = _axis(first, axis, known, depth)
+    return found if found is not None else (f"cut {id(first)}", axis) if len(picks) > 1 and axis < 2 else None
 
 
 def _rows(node: Node, known: dict[tuple[int, int], Source | None], depth: int) -> set[Source]:
@@ -231,7 +273,7 @@ def _moved(node: Node, axis: int) -> int | None:
     count = len(first.shape.dims) if isinstance(first, Node) and not first.shape.open else 0
     rest = [i for i in (*node.inputs[1:], *node.options.values())]
     if not count:
-        return None
+        return _moved_unseen(node, axis, rest)
     if node.op in ("t", "T") and count == 2:
         return 1 - axis
     if node.op in SWAPS and len(rest) >= 2 and all(isinstance(r, int) for r in rest[:2]):
@@ -242,4 +284,13 @@ def _moved(node: Node, axis: int) -> int | None:
         listed = order.items if isinstance(order, Items) else list(order) if isinstance(order, tuple) else []
         if len(listed) == count and all(isinstance(a, int) for a in listed):
             return int(listed[axis]) % count
+    return None
+
+
+def _moved_unseen(node: Node, axis: int, rest: list[Value]) -> int | None:
+    """The same where it isn't known how many axes there are: a swap of two that are counted from the left."""
+    if node.op in ("t", "T") and axis < 2:
+        return 1 - axis
+    if node.op in SWAPS and len(rest) == 2 and all(isinstance(r, int) and r >= 0 for r in rest):
+        return rest[1] if axis == rest[0] else rest[0] if axis == rest[1] else axis
     return None

@@ -142,7 +142,7 @@ def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
             return ()
         start = None if index.args[0] == 0 else index.args[0]
         key = ("slice", key_of(start), key_of(index.args[1]), key_of(index.args[2]))
-        return (Step(key, node.place, index, any(moving(a) for a in index.args)),)
+        return (Step(key, index.place or node.place, index, any(moving(a) for a in index.args)),)
     if isinstance(index, Node) and index.op == "getitem" and depth < 4 and isinstance(index.inputs[0], Node):
         base, inner = index.inputs[0], index.inputs[1]
         return (*_selected(base, node, depth + 1), *_selected(inner, index, depth + 1))

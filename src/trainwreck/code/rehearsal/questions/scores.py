@@ -35,15 +35,16 @@ def chosen_among_samples(run: Rehearsing) -> Iterator[Answer]:
         if along(node) != 0 or not isinstance(scores, Node) or scores.shape.open or len(scores.shape.dims) != 2:
             continue
         outputs = bool(core(scores)) and all(n.op in RAW or n.op in ("softmax", "sigmoid") for n in core(scores))
-        if outputs and by_sample(scores) and _compared(run, node):
+        if outputs and by_sample(scores) and compared(run, node):
             yield Answer(node.place, "the largest value is taken over the batch, not over the classes")
 
 
-def _compared(run: Rehearsing, node: Node, depth: int = 0) -> bool:
+def compared(run: Rehearsing, node: Node, depth: int = 0) -> bool:
+    """True where the value, selected or reshaped, is held against another: ``== y``."""
     for user in users(run).get(id(node), ()):
         if user.op in ("eq", "ne"):
             return True
-        if depth < 6 and (user.op in STRUCTURE or user.op in ("part", "append")) and _compared(run, user, depth + 1):
+        if depth < 6 and (user.op in STRUCTURE or user.op in ("part", "append")) and compared(run, user, depth + 1):
             return True
     return False
 

@@ -189,7 +189,7 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             if step.place is None or id(step.place[0]) in told:
                 continue
             names = _names(run, step.place)
-            if not any(HELD.search(name) for name in names.split()):
+            if not any(HELD.search(name) for name in names.split() + _written_at(step.place)):
                 continue
             told.add(id(step.place[0]))
             place, other = step.place, train.fixed[-1].place if train.fixed else None
@@ -290,6 +290,13 @@ def _bounds(key: object) -> tuple[int | None, int | None] | None:
     if (start is None or isinstance(start, int)) and (end is None or isinstance(end, int)):
         return start, end
     return None
+
+
+def _written_at(place: Place) -> list[str]:
+    """The names of what is picked, and of what picks it: ``x[val]``."""
+    names = [n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(place[0])
+             if isinstance(n, ast.Name | ast.Attribute)] if isinstance(place[0], ast.Subscript) else []  # fmt: skip
+    return [] if any(map(TRAIN.search, names)) else [n.lower() for n in names]
 
 
 def _names(run: Rehearsing, place: Place) -> str:

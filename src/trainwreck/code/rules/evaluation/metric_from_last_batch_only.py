@@ -18,6 +18,7 @@ from trainwreck.code.facts import (
     names,
     names_in,
 )
+from trainwreck.code.halves import thrown_away
 from trainwreck.code.order import (
     position,
 )
@@ -74,6 +75,9 @@ def find(project: Project) -> Iterator[Evidence]:
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
+    for node, after, where, name in thrown_away(project):
+        text = f"{name} is set anew by every batch and goes into a figure of all of them after the loop"
+        yield sighting(__name__, (node, where), text, proof=[(where.module.path, after.lineno, name)])
     for walked in project.walked.values():
         for scope in walked.scopes:
             for loop in project.within(scope, ast.For):

@@ -14,6 +14,12 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.agreement import (
+    another_axis,
+    another_scale,
+    cut_along_another,
+    one_sum_twice,
+)
 from trainwreck.code.rehearsal.questions.quotas import turned_round
 from trainwreck.code.rehearsal.questions.scores import chosen_along_another, chosen_among_samples, counted_by_sample
 from trainwreck.code.rehearsal.questions.shares import misdivided
@@ -173,6 +179,10 @@ def find(project: Project) -> Iterator[Evidence]:
         stays_zero,
         turned_round,
         misdivided,
+        another_axis,
+        another_scale,
+        cut_along_another,
+        one_sum_twice,
     )
 
 
