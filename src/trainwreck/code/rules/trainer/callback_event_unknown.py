@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
@@ -83,6 +82,8 @@ def find(project: Project) -> Iterator[Evidence]:
                 or _called(project, owner, name)
             ):
                 continue
+            from difflib import get_close_matches
+
             near = get_close_matches(name, sorted(events), 1, 0.7)
             hint = f", did you mean {near[0]}" if near else ""
             text = f"{name} is no event of the library, so nobody calls it{hint}"
