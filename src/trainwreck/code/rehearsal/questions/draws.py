@@ -7,7 +7,7 @@ from itertools import islice
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.order import COMPARES, paired
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, meets, paths
@@ -16,6 +16,8 @@ from trainwreck.code.rehearsal.questions.redrawn import generator_of
 from trainwreck.code.rehearsal.questions.roles import backwards, learns
 
 DRAWS = RANDOM | {"randrange", "choices"}
+FOUND = frozenset("min max argmin argmax topk argsort sort nonzero flatnonzero searchsorted".split())
+"""What finds places by the values there: such numbers are drawn only where these values are random numbers."""
 NEAREST = 60
 """Values behind an index that are looked at."""
 
@@ -96,4 +98,4 @@ def _spot(place: Place | None) -> tuple[int, int] | None:
 
 
 def _no_draw(node: Node) -> bool:
-    return node.op not in DRAWS
+    return node.op not in DRAWS and (node.op not in FOUND or any(n.op in DRAWS for n in near(node, 4)))
