@@ -140,8 +140,8 @@ def _lessons(node: Node, outputs: dict[int, Output]) -> Iterator[tuple[Output, L
         dim = along(node)
         found = _source(scores, outputs)
         rank = len(scores.shape.dims) if not scores.shape.open else 0
-        if found is None or found[1] or not isinstance(dim, int) or isinstance(dim, bool):
-            return
+        if found is None or found[1] or not isinstance(dim, int) or isinstance(dim, bool) or dim == 0:
+            return  # the first axis is that of the samples: another rule speaks of such a softmax
         axis = -dim if dim < 0 else rank - dim if rank else -dim - 1
         yield found[0], Lesson(axis, rank or max(1, -dim), bool(rank))
         return

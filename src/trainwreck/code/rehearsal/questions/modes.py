@@ -328,7 +328,7 @@ def _function(event: Event) -> object:
 
 def _from_noise(forward: Event) -> bool:
     data = [n for n in ancestors(tuple(forward.args)) if not n.inputs and n.op != "param"]
-    return bool(data) and all(n.op in NOISE or n.op == "counter" for n in data)
+    return any(n.op in NOISE for n in data) and all(n.op in NOISE or n.op == "counter" for n in data)
 
 
 def _switched_alone(run: Rehearsing, forward: Event) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.domain import Items, Node
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.contents import Axis, Content
 from trainwreck.code.rehearsal.questions.factors import Axes, Memo, arguments, axes, target
@@ -109,3 +109,39 @@ def _shown(node: Node) -> str:
 def _asked(values: object) -> str:
     listed = values if isinstance(values, tuple) else (values,)
     return "(" + ", ".join(str(v) if isinstance(v, int) else "?" for v in listed) + ")"
+
+
+def columns_as_rows(run: Rehearsing) -> Iterator[Answer]:
+    """A few long columns, one below the other, are read as rows: ``tensor([ages, sizes]).view(-1, 2)``."""
+    for node in run.nodes:
+        if node.op not in ("view", "reshape") or node.place is None or not node.inputs:
+            continue
+        table = node.inputs[0]
+        sizes = node.inputs[1] if len(node.inputs) == 2 and isinstance(node.inputs[1], tuple) else node.inputs[1:]
+        if not isinstance(table, Node) or len(sizes) != 2 or not isinstance(sizes[1], int):
+            continue
+        if sizes[0] == sizes[1] or sizes[1] < 2 or table.op not in LISTED or not table.inputs:
+            continue
+        if table.op in ("stack", "vstack") and table.get("dim", 1, table.options.get("axis", 0)) != 0:
+            continue
+        held = table.inputs[0]
+        columns = list(held) if isinstance(held, tuple) else list(held.items) if isinstance(held, Items) else []
+        if isinstance(held, Items) and held.more or len(columns) != sizes[1]:
+            continue
+        if all(_long(column, sizes[1]) for column in columns):
+            yield Answer(node.place, f"{sizes[1]} columns that lie one below the other are read as rows of {sizes[1]}")
+
+
+LISTED = frozenset(["tensor", "as_tensor", "array", "asarray", "stack", "vstack"])
+
+
+def _long(column: object, count: int) -> bool:
+    """True for a row of numbers that has more elements than there are such rows."""
+    if isinstance(column, Items):
+        plain = all(not isinstance(i, tuple | Items) for i in column.items)
+        scalars = all(not i.shape.dims for i in column.items if isinstance(i, Node))
+        return plain and scalars and (column.more or len(column.items) > count)
+    if not isinstance(column, Node) or column.shape.open or len(column.shape.dims) != 1:
+        return False
+    size = column.shape.dims[0]
+    return size is None or size > count

@@ -20,6 +20,7 @@ from trainwreck.code.order import training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.dropped_terms import never_added
 from trainwreck.code.rehearsal.questions.log_dets import left_out
 from trainwreck.code.rule import sighting
 from trainwreck.code.terms import error_kinds, gaussian_kl
@@ -160,7 +161,7 @@ OPTIONAL = pattern(r"aux|reg|l1|l2|smooth|penal|distil|entropy|ent_|decay|consis
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), left_out)
+    yield from further(__name__, project, _written(project), left_out, never_added)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

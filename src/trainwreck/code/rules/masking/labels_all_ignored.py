@@ -1,6 +1,7 @@
 """Every label of a batch is the ignored one.
 
-What: the code that puts -100 into the labels covers all of them.
+What: the code that puts -100 into the labels covers all of them; or a mask keeps the losses of just those elements
+that have nothing to learn (``nll[labels == VOID].mean()``).
 Why it matters: the loss is a mean over nothing: NaN, or exactly zero.
 When it is fine: for single samples within a batch.
 """
@@ -11,19 +12,65 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.kept_apart import only_ignored
 from trainwreck.code.rule import guess
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 
-BAD = """
+BAD = (
+    """
 def mask(labels, prompt):
     labels[:prompt] = -100  # expect # place
     return labels
-"""
-GOOD = """
+""",
+    """
+import torch
+from torch import nn
+import torch.nn.functional as F
+VOID = 255
+net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 4, 1))
+opt = torch.optim.Adam(net.parameters())
+def pixel_loss(logits, labels):
+    keep = labels == VOID  # expect
+    nll = F.cross_entropy(logits, torch.where(keep, 0, labels), reduction="none")
+    return nll[keep].mean()
+for step in range(100):
+    images, labels = torch.randn(4, 3, 32, 32), torch.randint(0, 4, (4, 32, 32))
+    loss = pixel_loss(net(images), labels)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+)
+GOOD = (
+    """
 def add(a):
     return a - 100
-"""
+""",
+    """
+import torch
+from torch import nn
+import torch.nn.functional as F
+VOID = 255
+net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 4, 1))
+opt = torch.optim.Adam(net.parameters())
+def pixel_loss(logits, labels):
+    void = labels == VOID
+    nll = F.cross_entropy(logits, torch.where(void, 0, labels), reduction="none")
+    return (nll * (~void).float()).sum() / (~void).sum() + 0.1 * nll[labels == 3].sum() / 1000
+for step in range(100):
+    images, labels = torch.randn(4, 3, 32, 32), torch.randint(0, 4, (4, 32, 32))
+    loss = pixel_loss(net(images), labels)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
+)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    yield from answers(__name__, project, only_ignored)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

@@ -20,7 +20,7 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.reshapes import mixed
+from trainwreck.code.rehearsal.questions.reshapes import columns_as_rows, mixed
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -59,7 +59,7 @@ def forward(x, y):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), mixed)
+    yield from further(__name__, project, _written(project), mixed, columns_as_rows)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -1,0 +1,59 @@
+"""Losses that are worked out in a step and that no backward goes through, while weights wait for them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Place
+from trainwreck.code.rehearsal.graph import graph, opaque
+from trainwreck.code.rehearsal.graph import reached as behind
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import backwards, held, reached, same_turn, steps
+from trainwreck.code.rehearsal.questions.optimizing import settled
+from trainwreck.code.rehearsal.questions.signs import ERRORS
+
+
+def never_added(run: Rehearsing) -> Iterator[Answer]:
+    """Weights of an optimizer are reached by one loss alone, and it is only looked at: the sum has lost a term."""
+    candidates = [n for n in run.nodes if n.op in ERRORS and n.grad and n.place is not None]
+    events = backwards(run)
+    if not candidates or not events or not settled(run) or any(opaque(e.subject) for e in events):
+        return
+    learned = {id(p) for e in events for p in reached(e)}
+    waiting = {id(p) for s in steps(run) for p in held(s) if p.trainable is not False and id(p) not in learned}
+    if not waiting:
+        return
+    inside = {id(n) for e in events for n in graph(e.subject)}
+    for node in candidates:
+        if id(node) in inside:
+            continue
+        event = next((e for e in events if e.serial > node.serial and e.turns and same_turn(e, node)), None)
+        if event is None or event.place is None or len(node.turns) < len(event.turns):
+            continue
+        mine = [p for p in behind(node) if id(p) in waiting]
+        if mine and node.place is not None:
+            name = mine[0].name.rpartition(".")[0] or mine[0].name
+            text = f"a loss is worked out in this step and is no part of what is learned from: {name} learns nothing"
+            yield Answer(_summed(run, event), text, (node.place, event.place))
+            return
+
+
+def _summed(run: Rehearsing, event: Event) -> Place:
+    """Where the value of a backward was put together; the backward where it is written elsewhere."""
+    assert event.place is not None
+    call, scope = event.place
+    target = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    if not isinstance(target, ast.Name):
+        return event.place
+    line = getattr(call, "lineno", 0)
+    written = [
+        n for n in scope.nodes
+        if isinstance(n, ast.Assign) and n.lineno <= line and any(isinstance(t, ast.Name) and t.id == target.id
+                                                                 for t in n.targets)
+    ]  # fmt: skip
+    return (max(written, key=lambda n: n.lineno), scope) if written else event.place
+
+
+__all__ = ["never_added"]
