@@ -123,9 +123,17 @@ def check(paths: tuple[str, ...], **options: Any) -> None:
 
     Exit code 0: nothing at or above --fail-on; 1: something; 2: nothing readable or wrong usage; 3: our own failure.
     """
-    from trainwreck.checking import command
+    import gc
 
-    sys.exit(command.run(paths or (".",), options, _deliver))
+    if not options["watch"]:
+        gc.disable()  # what one look makes is needed to its end; of several programs each is collected (units)
+    try:
+        from trainwreck.checking import command
+
+        code = command.run(paths or (".",), options, _deliver)
+    finally:
+        gc.enable()
+    sys.exit(code)
 
 
 @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -93,7 +93,13 @@ def _seen(work: Sequence[Job], jobs: int) -> Iterator[Seen]:
     count = min(jobs or _cores(), len(work), size // WORTH_A_PROCESS)
     # A process of an editor's server, or one with threads of its own, is not forked.
     if count < 2 or threading.active_count() > 1:
-        yield from map(_look_at, work)
+        waiting = 0
+        for job in work:
+            yield _look_at(job)
+            waiting += sum(len(data) for _, data in job[0])
+            if waiting > WORTH_A_PROCESS:
+                gc.collect()
+                waiting = 0
         return
     # Some 40 ms that one script need not wait for.
     import multiprocessing
@@ -114,8 +120,9 @@ def _seen(work: Sequence[Job], jobs: int) -> Iterator[Seen]:
 
 
 def _begin() -> None:
-    """In a worker: an interrupt from the keyboard ends it without a word."""
+    """In a worker: an interrupt from the keyboard ends it without a word, and cycles are collected between programs."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.enable()
 
 
 def _cores() -> int:
@@ -128,10 +135,7 @@ def _look_at(job: Job) -> Seen:
     was_on = gc.isenabled()
     gc.disable()
     try:
-        seen = _seen_in(content, targets)
-        if sum(len(data) for _, data in content) > WORTH_A_PROCESS:
-            gc.collect()
-        return seen
+        return _seen_in(content, targets)
     finally:
         if was_on:
             gc.enable()
