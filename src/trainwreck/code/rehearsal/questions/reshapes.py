@@ -126,7 +126,7 @@ def columns_as_rows(run: Rehearsing) -> Iterator[Answer]:
             continue
         held = table.inputs[0]
         columns = list(held) if isinstance(held, tuple) else list(held.items) if isinstance(held, Items) else []
-        if isinstance(held, Items) and held.more or len(columns) != sizes[1]:
+        if (isinstance(held, Items) and held.more) or len(columns) != sizes[1]:
             continue
         if all(_long(column, sizes[1]) for column in columns):
             yield Answer(node.place, f"{sizes[1]} columns that lie one below the other are read as rows of {sizes[1]}")
