@@ -54,6 +54,11 @@ SIZES = frozenset(["view", "reshape", "expand", "repeat", "tile", *CREATES, "eye
 NEW = {f"new_{name}": name for name in ("zeros", "ones", "full", "empty")}
 """``x.new_zeros(3)``: as ``zeros(3)``, on the device of ``x``."""
 MAKERS = {"tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor", "Tensor", "from_numpy"}
+LONE = frozenset(
+    f"random.{n}"
+    for n in "random randrange randint uniform gauss normalvariate betavariate expovariate triangular".split()
+)
+"""Draws of a single number."""
 GENERATORS = frozenset(["default_rng", "RandomState"])
 DRAWS = {
     **dict.fromkeys("normal uniform gamma beta lognormal laplace logistic gumbel vonmises binomial wald".split(), 2),
@@ -61,6 +66,8 @@ DRAWS = {
     **dict.fromkeys("standard_normal standard_cauchy standard_exponential random".split(), 0),
 }
 """Numpy's distributions with the number of their parameters: the size comes after them."""
+BOTH_ENDS = 3
+"""Arguments of ``rng.integers(low, high)``, the generator included."""
 TABLES = ("make_regression", "make_classification", "make_moons", "make_blobs", "make_circles", "load_digits")
 
 
@@ -102,6 +109,10 @@ def _found(node: Node) -> Value:
         if isinstance(first, Node) and first.shapes and isinstance(at := (*node.inputs, None)[1], int):
             return first.shapes[at] if -len(first.shapes) <= at < len(first.shapes) else ANY
         return indexed(_of(first), node.inputs[1]) if len(node.inputs) > 1 else ANY
+    if node.full in LONE:
+        return SCALAR
+    if node.full.startswith("math."):
+        return _broadcast(node.inputs)
     if op in OPERATORS:
         lists = any(isinstance(i, Node) and i.op == "tolist" for i in node.inputs)
         return ANY if lists else _broadcast(node.inputs)  # lists are put behind each other
@@ -209,6 +220,9 @@ def _function(node: Node, first: Value) -> Value:
     if op == "einsum":
         return _einsum(node.inputs)
     made = isinstance(first, Node) and first.op in GENERATORS
+    ends = op == "integers" and made and len(node.inputs) <= BOTH_ENDS and "size" not in node.options
+    if ends and all(isinstance(i, int) for i in node.inputs[1:]):
+        return SCALAR
     numpy_draw = op in DRAWS and (made or node.full.startswith("numpy.random"))
     if numpy_draw and len(node.inputs) <= made + DRAWS[op] and "size" not in node.options:
         return _drawn(node)

@@ -81,7 +81,7 @@ def _discounted(node: Node) -> bool:
 
 def _computed(reward: Node) -> bool:
     """True where a network gives the value itself; that actions which led to it came from one is no matter."""
-    return any(n.op == "param" for n in ancestors(reward, through=lambda n: n.op not in CUTS | TAKEN_OUT))
+    return any(n.op == "param" for n in ancestors(reward, through=lambda n: n.op not in CUTS | TAKEN_OUT | {"rsample"}))
 
 
 def minimised(run: Rehearsing) -> Iterator[Answer]:
@@ -101,6 +101,20 @@ def _sum(term: Term) -> Place | None:
     return signs[-1].place if signs else term.path[-1].place if term.path else term.node.place
 
 
+def cut_off(run: Rehearsing) -> Iterator[Answer]:
+    """The actor's action is detached before the critic judges it: the verdict teaches the actor nothing."""
+    for verdict in verdicts(run):
+        if parameters_behind(verdict.term.node, through_grad=True).keys() & verdict.mine:
+            continue
+        for node in ancestors(verdict.term.node):
+            if node.op not in ("detach", "detach_") or node.place is None:
+                continue
+            if parameters_behind(node).keys() & verdict.mine:
+                text = "this takes the action out of the graph: the critic's verdict does not reach the actor"
+                yield Answer(node.place, text, (verdict.event.place,) if verdict.event.place is not None else ())
+                return
+
+
 def unreached(run: Rehearsing) -> Iterator[Answer]:
     """A sample without a gradient between the actor and the critic: the verdict teaches the actor nothing."""
     for verdict in verdicts(run):
@@ -113,4 +127,4 @@ def unreached(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
-__all__ = ["minimised", "unreached"]
+__all__ = ["cut_off", "minimised", "unreached"]

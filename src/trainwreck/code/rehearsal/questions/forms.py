@@ -140,6 +140,47 @@ def ratio_misbuilt(run: Rehearsing) -> Iterator[Answer]:
             yield answer
 
 
+def clipped_alone(run: Rehearsing) -> Iterator[Answer]:
+    """The clipped ratio times the advantage without the minimum with the plain one; or the product clipped."""
+    for event in backwards(run):
+        for term in terms(event.subject):
+            node = term.node
+            answer = _product_clipped(node) if node.op in ("min", "minimum") else None
+            weighed = term.sign and term.factors and node.op in ("clamp", "clip") and node.grad and _narrow(node)
+            if weighed and node.place is not None and _of_policies(node.inputs[0] if node.inputs else None):
+                text = "the clipped ratio stands alone: the minimum with the plain one is missing"
+                answer = Answer(node.place, text)
+            if answer is not None:
+                yield answer
+                return
+
+
+def _product_clipped(node: Node) -> Answer | None:
+    for plain, clamp in (node.inputs[:2], node.inputs[1::-1]) if len(node.inputs) > 1 else ():
+        if isinstance(clamp, Node) and clamp.op in ("clamp", "clip") and clamp.inputs and _narrow(clamp):
+            inner = clamp.inputs[0]
+            same = isinstance(inner, Node) and inner.op == "mul" and isinstance(plain, Node) and plain.op == "mul"
+            whole = same and {id(f) for f in _factors(inner)} == {id(f) for f in _factors(plain)}
+            if whole and clamp.place is not None and any(_of_policies(f) for f in _factors(inner)):
+                return Answer(clamp.place, "the product with the advantage is clipped here, and not the ratio")
+    return None
+
+
+def _narrow(clamp: Node) -> bool:
+    """True for ``1 - eps .. 1 + eps``."""
+    low, high = clamp.get("min", 1), clamp.get("max", 2)
+    return isinstance(low, int | float) and isinstance(high, int | float) and 0 < low < 1 < high < 2
+
+
+def _of_policies(value: Value) -> bool:
+    """True for ``exp(new - old)`` of log-probabilities."""
+    inner = value.inputs[0] if isinstance(value, Node) and value.op == "exp" and value.inputs else None
+    if not isinstance(inner, Node) or inner.op != "sub" or len(inner.inputs) < 2:
+        return False
+    new, old = inner.inputs[:2]
+    return isinstance(new, Node) and isinstance(old, Node) and new.grad and not old.grad
+
+
 def _clipped(run: Rehearsing) -> Iterator[tuple[Node, int, Node, Node]]:
     """Each clipped objective: the minimum, the sign with which it enters the loss, the ratio, and its clamp."""
     told: set[int] = set()
@@ -189,6 +230,10 @@ def _negated(node: Node) -> bool:
 
 
 def _ratio(ratio: Node, fault: str) -> Answer | None:
+    if fault == "exp" and ratio.op == "div" and len(ratio.inputs) > 1 and ratio.place is not None:
+        sides = [i for i in ratio.inputs[:2] if isinstance(i, Node)]
+        if len(sides) == 2 and sides[0].grad and not sides[1].grad and all(_logarithm(s) for s in sides):
+            return Answer(ratio.place, "log-probabilities are divided: the ratio is exp() of their difference")
     inner = ratio.inputs[0] if ratio.op == "exp" and ratio.inputs else ratio
     if not isinstance(inner, Node) or inner.op != "sub" or len(inner.inputs) < 2 or inner.place is None:
         return None
@@ -198,6 +243,19 @@ def _ratio(ratio: Node, fault: str) -> Answer | None:
     if fault == "old" and ratio.op == "exp" and old and not new:
         return Answer(inner.place, "the ratio is old over new: a likelier action gets a smaller ratio")
     return None
+
+
+def _logarithm(node: Node) -> bool:
+    at: Value = node
+    for _ in range(8):
+        if not isinstance(at, Node):
+            return False
+        if at.op in ("log_prob", "log_softmax"):
+            return True
+        if at.op not in STRUCTURE | {"sum", "mean", "stack", "batch"} or not at.inputs:
+            return False
+        at = at.inputs[0]
+    return False
 
 
 def _around_zero(clamp: Node) -> bool:

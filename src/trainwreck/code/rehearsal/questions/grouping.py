@@ -46,12 +46,37 @@ def regrouped(run: Rehearsing) -> Iterator[Answer]:
                 break
             told.add(id(node.place[0]))
             lie = "side by side" if side_by_side else "one block after the other"
-            yield Answer(
-                node.place,
-                f"the copies of one prompt lie {lie}, and the groups are cut along the other axis",
-                (copy.place,),
-            )
+            # answers of one prompt in a row is how groups are cut: where they are, the copies lie the wrong way
+            wrong, other = (copy.place, node.place) if not side_by_side and sizes[0] != -1 else (node.place, copy.place)
+            text = f"the copies of one prompt lie {lie}, and the groups are cut along the other axis"
+            yield Answer(wrong, text, (other,))
             break
+
+
+def turned_back(run: Rehearsing) -> Iterator[Answer]:
+    """Values that were put into a matrix of groups are put in a row again along the other axis."""
+    for node in run.nodes:
+        if node.op not in ("flatten", "reshape", "ravel", "view") or node.place is None or not node.inputs:
+            continue
+        if node.op in ("reshape", "view") and node.inputs[1:] not in ((-1,), ((-1,),)):
+            continue
+        turn = node.inputs[0]
+        if isinstance(turn, Node) and turn.op in ("contiguous", "clone") and turn.inputs:
+            turn = turn.inputs[0]
+        if not isinstance(turn, Node) or turn.op not in ("t", "T", "transpose") or not turn.inputs:
+            continue
+        inner, statistic = turn.inputs[0], False
+        for _ in range(WAY):
+            if not isinstance(inner, Node) or _sizes(inner) is not None:
+                break
+            statistic = statistic or any(isinstance(i, Node) and any(n.op in STATISTICS for n in near(i, 4))
+                                         for i in inner.inputs[1:])  # fmt: skip
+            inner = inner.inputs[0] if inner.op in ("sub", "div", "mul", "add", "clamp") and inner.inputs else None
+        whole = inner.inputs[0] if isinstance(inner, Node) and _sizes(inner) is not None else None
+        if statistic and isinstance(whole, Node) and len(whole.shape.dims) == 1 and not whole.shape.open:
+            text = "these were put into rows of one group each, and come back column by column: in another order"
+            yield Answer(node.place, text, tuple(p for p in (inner.place,) if p is not None))
+            return
 
 
 def other_groups(run: Rehearsing) -> Iterator[Answer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
 
@@ -10,7 +11,16 @@ from trainwreck.code.rehearsal.domain import Node, Place
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.policy import log_probability
-from trainwreck.code.rehearsal.questions.terms import Term, losses_of, terms
+from trainwreck.code.rehearsal.questions.preferences import REFERENCE, alias
+from trainwreck.code.rehearsal.questions.roles import backwards, core
+from trainwreck.code.rehearsal.questions.terms import (
+    Term,
+    losses_of,
+    number_at,
+    number_of,
+    parameters_behind,
+    terms,
+)
 
 LIKELIHOODS = frozenset(["log_prob", "log_softmax", "logsigmoid", "gather", "logsumexp"])
 
@@ -25,11 +35,81 @@ def turned_round(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if any(t.sign > 0 and t.node is not term.node and (_exponential(t, found) or _squared(t)) for t in found):
                 continue  # near it on some data, away from it on others
-            place = _decides(term)
+            place = _decides(run, term)
             if place is not None:
                 text = "what holds the policy near its reference lowers the loss as it grows: it drives them apart"
                 yield Answer(place, text, (event.place,) if event.place is not None else ())
                 return
+
+
+def linear(run: Rehearsing) -> Iterator[Answer]:
+    """``reference - policy`` of the actions that the policy is rewarded for is added: the divergence's negative."""
+    for event, found in losses_of(run):
+        rewarded = [n for t in found for n in ancestors(t.node, through=_not_param) if n.op == "exp" and n.inputs]
+        ratios = [n.inputs[0] for n in rewarded if isinstance(n.inputs[0], Node) and _of_two(n.inputs[0])]
+        mine = {id(c) for n in ratios for c in core(n.inputs[0])}
+        for term in found:
+            if term.factors or term.sign >= 0 or id(term.node) not in mine or abs(term.weight) > LARGEST_WEIGHT:
+                continue
+            on_way = {id(n) for n in (*term.path, term.node)}
+            differences = [n for n in term.path if n.op == "sub" and len(n.inputs) > 1 and id(n.inputs[1]) in on_way]
+            if not differences or not _of_two(differences[-1]) or any(differences[-1] is r for r in ratios):
+                continue
+            if _exponential_of(differences[-1], found) or differences[-1].place is None:
+                continue
+            text = "reference minus policy is the divergence's negative: what is added here drives them apart"
+            yield Answer(differences[-1].place, text, (event.place,) if event.place is not None else ())
+            return
+
+
+def own_leash(run: Rehearsing) -> Iterator[Answer]:
+    """What should hold the policy near a reference is computed with the policy itself, beside the old likelihoods."""
+    for event in backwards(run):
+        found = [n for n in ancestors(event.subject, through=_not_param) if n.op == "sub" and _of_two(n)]
+        stills = {}
+        for node in found:
+            live, still = node.inputs[:2] if node.inputs[0].grad else node.inputs[1::-1]
+            mine, other = parameters_behind(live, through_grad=True), parameters_behind(still)
+            if mine and mine.keys() == other.keys():
+                stills[id(still)] = still
+        for one in stills.values():
+            root = next((n for n in ancestors(one) if n.op in LIKELIHOODS and n.stack), None)
+            words = ast.unparse(root.stack[-1][0]) if root is not None else ""
+            place = alias(run, parameters_behind(one)) if len(stills) > 1 and REFERENCE.search(words) else None
+            if place is not None:
+                text = "the reference is the policy itself: nothing holds it near where it started"
+                yield Answer(place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+LARGEST_WEIGHT = 0.5
+"""A term of likelihoods that counts more than this is no leash."""
+
+
+def _not_param(node: Node) -> bool:
+    return node.op != "param"
+
+
+def _exponential_of(difference: Node, found: list[Term]) -> bool:
+    return any(t.node.op == "exp" and t.node.inputs and t.node.inputs[0] is difference for t in found)
+
+
+def misbuilt(run: Rehearsing) -> Iterator[Answer]:
+    """``exp(d) + d``: the estimate ``exp(d) - d - 1`` is least where both agree, this one is not."""
+    for event, found in losses_of(run):
+        for term in found:
+            difference = term.node.inputs[0] if term.node.op == "exp" and term.node.inputs else None
+            if term.factors or not isinstance(difference, Node) or not _of_two(difference):
+                continue
+            for one in terms(difference):
+                again = [t for t in found if t.node is one.node and not t.factors]
+                for other in again:
+                    same = math.isclose(other.weight, one.weight * term.weight, rel_tol=1e-6)
+                    place = next((n.place for n in reversed(other.path) if n.op == "add" and n.place), None)
+                    if same and place is not None:
+                        text = "exp(d) + d has no minimum where policy and reference agree: exp(d) - d - 1 has"
+                        yield Answer(place, text, (event.place,) if event.place is not None else ())
+                        return
 
 
 def _exponential(term: Term, found: list[Term]) -> bool:
@@ -78,9 +158,13 @@ def _of_two(difference: Node) -> bool:
     return log_probability(live) is not None and any(n.op in LIKELIHOODS for n in ancestors(still))
 
 
-def _decides(term: Term) -> Place | None:
+def _decides(run: Rehearsing, term: Term) -> Place | None:
     """Where the sign is turned: in the estimate, or where it is added to what is itself taken off the loss."""
     inward = list(reversed(term.path))
+    for node in inward:
+        for number, item in enumerate(node.inputs[:2] if node.op == "mul" else ()):
+            if (known := number_of(item)) is not None and known < 0:
+                return number_at(run, node, number)  # the coefficient itself
     for at, node in enumerate(inward):
         mine = [t for t in terms(node) if t.node is term.node]
         if not mine or mine[0].sign > 0:

@@ -156,6 +156,10 @@ def orientation(value: Value, depth: int = 0) -> tuple[int, Node | None]:
 def _difference(node: Node, depth: int) -> tuple[int, Node | None]:
     one, other = node.inputs[0], node.inputs[1]
     minus = -1 if node.op == "sub" else 1
+    if node.op == "sub" and (_mean_of(one, other) or _mean_of(other, one)):
+        sign = 1 if _mean_of(other, one) else -1
+        found, where = orientation(one if sign > 0 else other, depth + 1)
+        return (found or 1) * sign, (node if sign < 0 else where)
     mine, his = _kind(one), _kind(other)
     if "mean" in (mine, his) and mine != his:
         rest, sign = (one, 1) if his == "mean" else (other, minus)
@@ -182,6 +186,12 @@ def _difference(node: Node, depth: int) -> tuple[int, Node | None]:
         return (found or (1 if his == "data" else 0)), where
     found, where = orientation(one, depth + 1)
     return (found or (1 if mine == "data" else 0)), where or node
+
+
+def _mean_of(value: Value, of: Value) -> bool:
+    """True for the average of the very values beside it (of a group)."""
+    node = _first(value)
+    return node is not None and node.op in ("mean", "median") and bool(node.inputs) and node.inputs[0] is of
 
 
 def _kind(value: Value) -> str:

@@ -74,7 +74,7 @@ def own_reference(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if not _at_each_step(term.node, margin.event):
                 continue
-            place = _alias(run, mine) or asked(term.node)
+            place = alias(run, mine) or asked(term.node)
             if place is not None:
                 text = "the reference is the policy itself: the difference between them stays zero"
                 yield Answer(place, text, (margin.node.place,) if margin.node.place is not None else ())
@@ -131,7 +131,7 @@ def _adapters_off(run: Rehearsing, node: Node) -> bool:
     return False
 
 
-def _alias(run: Rehearsing, params: dict[int, Node]) -> Place | None:
+def alias(run: Rehearsing, params: dict[int, Node]) -> Place | None:
     """Where the network that holds these parameters gets a second name that speaks of a reference."""
     best: Place | None = None
     for place, obj in run.memo.get("aliases", ()):

@@ -103,7 +103,7 @@ def _is_reward(node: Node, inside: set[int]) -> bool:
     """``inside``: sums that are bootstraps themselves; what holds one is no reward."""
     if any(id(n) in inside for n in ancestors(node, through=_sums)):
         return False
-    return not any(n.op == "param" for n in ancestors(node, through=lambda n: n.op not in CUTS))
+    return not any(n.op == "param" for n in ancestors(node, through=lambda n: n.op not in CUTS and n.op != "rsample"))
 
 
 def _sums(node: Node) -> bool:

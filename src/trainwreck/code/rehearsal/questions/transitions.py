@@ -117,6 +117,21 @@ def moved_early(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
+def stays_put(run: Rehearsing) -> Iterator[Answer]:
+    """The state before the action is put aside twice: also where the one that follows belongs."""
+    for record in records(run):
+        if not any(t.generic for t in record.turns):
+            continue
+        action = _action(record)
+        twice = [v for v in record.values if v is not action and _wide(v) and sum(v is w for w in record.values) > 1]
+        if action is None or not twice or any(_wide(v) and v.serial > action.serial for v in record.values):
+            continue
+        behind = {id(n) for n in ancestors(action)}
+        if any(id(c) in behind for v in twice for c in (v, *candidates(v))):
+            yield Answer(record.place, "the state before the action stands also where the one that follows belongs")
+            return
+
+
 def never_moved(run: Rehearsing) -> Iterator[Answer]:
     """Each step starts from the state that the first one started from."""
     made = taken(run)
@@ -227,4 +242,4 @@ def old_state_asked(run: Rehearsing) -> Iterator[Answer]:
                     return
 
 
-__all__ = ["exchanged", "moved_early", "never_moved", "old_state_asked", "records", "same_state"]
+__all__ = ["exchanged", "moved_early", "never_moved", "old_state_asked", "records", "same_state", "stays_put"]

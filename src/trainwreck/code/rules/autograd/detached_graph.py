@@ -18,6 +18,8 @@ from trainwreck.code.order import under_no_grad
 from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speaks_of_freezing
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.acting import never_asked
+from trainwreck.code.rehearsal.questions.actors import cut_off
 from trainwreck.code.rehearsal.questions.branches import looks_only
 from trainwreck.code.rehearsal.questions.cutoff import used_as_numbers
 from trainwreck.code.rehearsal.questions.cuts import detached
@@ -98,7 +100,8 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from found
     if not found:
         first = answers(__name__, project, detached)
-        yield from further(__name__, project, first, looks_only, without_gradient, used_as_numbers, latent_cut_off)
+        asked = (looks_only, without_gradient, used_as_numbers, latent_cut_off, cut_off, never_asked)
+        yield from further(__name__, project, first, *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -29,6 +29,7 @@ from trainwreck.code.rehearsal.questions.pixels import other_axis
 from trainwreck.code.rehearsal.questions.sampleaxis import picked_over_samples
 from trainwreck.code.rehearsal.questions.spread import within_samples
 from trainwreck.code.rehearsal.questions.standards import axes_apart
+from trainwreck.code.rehearsal.questions.successors import across_states
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends, ends
@@ -126,6 +127,7 @@ def find(project: Project) -> Iterator[Evidence]:
         other_groups,
         picked_over_samples,
         axes_apart,
+        across_states,
     )
     yield from further(__name__, project, _written(project), *asked)
 

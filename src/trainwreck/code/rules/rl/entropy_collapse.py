@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.exploring import hardly_random
 from trainwreck.code.rehearsal.questions.policy import entropy_minimised
 from trainwreck.code.rehearsal.questions.soft import entropy_punished
 from trainwreck.code.rule import guess
@@ -67,7 +68,7 @@ BONUS = pattern(r"(^|_)ent(ropy)?(_|$)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), entropy_minimised, entropy_punished)
+    yield from further(__name__, project, (), entropy_minimised, entropy_punished, hardly_random)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

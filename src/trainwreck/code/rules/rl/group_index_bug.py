@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.grouping import regrouped
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.grouping import regrouped, turned_back
 from trainwreck.core.evidence import Evidence
 
 _LOOP = """
@@ -38,4 +38,4 @@ GOOD = _LOOP.replace("HOW", "repeat_interleave(G, dim=0)")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, regrouped)
+    yield from further(__name__, project, (), regrouped, turned_back)

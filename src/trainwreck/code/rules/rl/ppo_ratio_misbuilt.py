@@ -1,6 +1,7 @@
 """The clipped ratio of PPO is no ratio, or is clipped to a range without 1.
 
-What: ``ratio = new - old`` without ``exp``; ``ratio.clamp(1 - eps, 1 - eps)``.
+What: ``ratio = new - old`` without ``exp``; ``ratio.clamp(1 - eps, 1 - eps)``; the clipped product without the minimum;
+the product with the advantage clipped instead of the ratio.
 Why it matters: the trust region holds nothing: all samples are clipped, or none.
 When it is fine: with ``exp(new - old)`` and ``1 - eps .. 1 + eps``.
 """
@@ -10,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.forms import ratio_misbuilt
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.forms import clipped_alone, ratio_misbuilt
 from trainwreck.core.evidence import Evidence
 
 _UPDATE = """
@@ -39,4 +40,4 @@ GOOD = _UPDATE.replace("RATIO", "torch.exp(logp - old)").replace("LOW, HIGH", "0
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, ratio_misbuilt)
+    yield from further(__name__, project, (), ratio_misbuilt, clipped_alone)

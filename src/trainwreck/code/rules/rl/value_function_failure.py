@@ -14,13 +14,23 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.critics import advantage_as_target
 from trainwreck.code.rehearsal.questions.followers import unused
+from trainwreck.code.rehearsal.questions.successors import (
+    another_action,
+    any_action,
+    any_of_them,
+    never_discounted,
+    one_critic_twice,
+    optimistic,
+    over_the_batch,
+    worst_action,
+)
 from trainwreck.code.rehearsal.questions.targets import (
     discounted_twice,
     end_missing,
     end_turned,
     reward_discounted,
 )
-from trainwreck.code.rehearsal.questions.transitions import same_state
+from trainwreck.code.rehearsal.questions.transitions import same_state, stays_put
 from trainwreck.core.evidence import Evidence
 
 _ROLLOUT = """
@@ -52,5 +62,16 @@ GOOD = (_ROLLOUT.replace("TARGET", "(adv + v[:-1])"),)
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    of_next = (
+        stays_put,
+        optimistic,
+        never_discounted,
+    one_critic_twice,
+        worst_action,
+        any_of_them,
+        over_the_batch,
+        any_action,
+        another_action,
+    )
     questions = (advantage_as_target, end_turned, end_missing, same_state, discounted_twice, reward_discounted, unused)
-    yield from further(__name__, project, (), *questions)
+    yield from further(__name__, project, (), *questions, *of_next)

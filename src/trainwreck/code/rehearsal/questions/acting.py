@@ -1,0 +1,74 @@
+"""What an agent does and is paid: the worst action taken, the reward turned round, an actor that is not asked."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+
+from trainwreck.code.pattern import pattern
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.roles import RAW
+from trainwreck.code.rehearsal.questions.successors import CHOSEN, LARGEST, SUMS, extremes, proof_of
+from trainwreck.code.rehearsal.questions.targets import fits
+from trainwreck.code.rehearsal.questions.terms import losses_of, parameters_behind
+
+
+def acts_worst(run: Rehearsing) -> Iterator[Answer]:
+    """Values are learned of which the best counts, and the action with the least is taken."""
+    for one in fits(run):
+        learned = parameters_behind(one.output, through_grad=True)
+        if not any(True for _ in extremes(one.found.value, LARGEST | CHOSEN)):
+            continue
+        for node in run.nodes:
+            first = node.inputs[0] if node.op == "argmin" and node.inputs else None
+            if not isinstance(first, Node) or first.op not in RAW | SUMS or node.place is None:
+                continue
+            if parameters_behind(first).keys() == learned.keys():
+                text = "the action with the least value is taken here, where the best one is learned"
+                yield Answer(node.place, text, proof_of(one))
+                return
+
+
+REWARD = pattern(r"^(\w+\.)*(r|rew|rewards?|gain|payoff|rw|step_reward|env_reward)(_t)?$", re.IGNORECASE)
+
+
+def reward_turned(run: Rehearsing) -> Iterator[Answer]:
+    """What is put aside as the reward is the negative of what the program calls the reward."""
+    for one in fits(run):
+        made = [n for n in ancestors(one.found.reward, through=lambda n: n.op not in RAW) if n.op == "neg"]
+        for node in made:
+            place = node.place
+            turned = place[0] if place is not None else None
+            plain = isinstance(turned, ast.UnaryOp) and REWARD.search(ast.unparse(turned.operand))
+            whole = ancestors(one.found.reward, through=_beside(node))
+            if not plain or place is None or any(n is node.inputs[0] for n in whole):
+                continue
+            yield Answer(place, "the reward is turned round here: what earned most counts as the least", proof_of(one))
+            return
+
+
+def _beside(node: Node) -> Callable[[Node], bool]:
+    return lambda n: n.op not in RAW and n is not node
+
+
+def never_asked(run: Rehearsing) -> Iterator[Answer]:
+    """The actor's loss is the critic's value of actions that were taken before: no parameter of the actor is in it."""
+    critics = {key for one in fits(run) for key in parameters_behind(one.output, through_grad=True)}
+    for event, found in losses_of(run) if critics else ():
+        after = next((e for e in steps(run) if e.serial > event.serial and e.turns == event.turns), None)
+        mine = {id(p) for p in held(after)} if after is not None else set()
+        live = {key for t in found for key in parameters_behind(t.node, through_grad=True)}
+        if mine and live and live <= critics and not live & mine and len(found) == 1 and event.place is not None:
+            node = found[0].node
+            scope = event.place[1]
+            place = next((p for p in (*node.stack, node.place) if p is not None and p[1] is scope), event.place)
+            yield Answer(place, "no parameter that the next step moves stands behind this loss", (event.place,))
+            return
+
+
+__all__ = ["acts_worst", "never_asked", "reward_turned"]
