@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -238,9 +239,9 @@ class Calling(Expressions):
         self.executed.add(id(function.node))
         self.running.append(function.node)
         before_modes = self.modes
-        grad = self.grad_mode and not function.no_grad
         try:
-            with self.at(place), self.grads(grad):
+            # without a decorator, what the function switches stays switched
+            with self.at(place), self.grads(False) if function.no_grad else nullcontext():
                 if isinstance(function.node, ast.Lambda):
                     return self.value(function.node.body, inner)
                 if function.kind == "context":
@@ -248,7 +249,7 @@ class Calling(Expressions):
                 if function.scope.yields and function.scope.kind == "function":
                     inner.yielded = []
                     self.block(function.node.body, inner)
-                    return Items(inner.yielded, True, "generator")
+                    return Items(inner.yielded, True, "generator", pace=inner.pace)
                 signal = self.block(function.node.body, inner)
         finally:
             self.running.pop()

@@ -110,6 +110,8 @@ class Frame:
     returned: list[Value] = field(default_factory=list)
     yielded: list[Value] | None = None
     on_yield: Any = None
+    pace: Value = None
+    """What the loop goes through, each turn of which yields once."""
     receiver: Value = None
     function: Function | None = None
 
@@ -226,6 +228,8 @@ class Items:
     """What it goes through (``enumerate(loader)``)."""
     columns: tuple[Value, ...] = ()
     """What is gone through beside each other and ends it (``zip``): the shortest of them."""
+    pace: Value = None
+    """Of a generator that yields once in each turn of one loop: what that loop goes through."""
 
 
 @dataclass(eq=False, slots=True)

@@ -179,6 +179,8 @@ class Expressions(Operators):
                 at.yielded += self.elements(value, (node, frame.scope), frame)[0]
             else:
                 at.yielded.append(value)
+                if self.turns and at.function is not None and _once_a_turn(at.function.node, node, self.turns[-1].node):
+                    at.pace = self.turns[-1].over
         return UNKNOWN
 
     # ------------------------------------------------------------------ names
@@ -305,3 +307,13 @@ class Expressions(Operators):
 
         run(generators)
         return found, more, through
+
+
+def _once_a_turn(function: ast.AST, node: ast.Yield, loop: ast.AST) -> bool:
+    """True for the only ``yield`` of a function, in a loop of that function each turn of which comes there."""
+    body = getattr(function, "body", None)
+    if not isinstance(loop, ast.For) or not isinstance(body, list) or loop not in body or loop.orelse:
+        return False
+    ways = (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom)
+    others = [n for n in ast.walk(function) if isinstance(n, ways) and n is not node]
+    return not others and any(isinstance(s, ast.Expr) and s.value is node for s in loop.body)

@@ -122,16 +122,20 @@ class Statements(Storing):
         """Each of the bodies may run: all do, from the same names, which are joined afterwards."""
         start = dict(frame.names)
         ends: list[tuple[dict[str, Value], Signal]] = []
-        modes = self.training_modes()
+        modes, grad = self.training_modes(), self.grad_mode
         after: list[dict[int, bool | None]] = []
+        gradient = False
         with self.perhaps():
             for body in bodies:
                 frame.names = dict(start)
                 self.set_training_modes(modes)
+                self.grad_mode = grad
                 signal = self.block(body, frame)
                 ends.append((frame.names, signal))
+                gradient = gradient or self.grad_mode
                 if signal is None or signal == "continue":
                     after.append(self.training_modes())
+        self.grad_mode = gradient if bodies else grad
         self.join_training_modes(after)
         going = [names for names, signal in ends if signal is None]
         self.left = place if any(signal == "continue" for _, signal in ends) else None
@@ -252,13 +256,14 @@ class Statements(Storing):
             self.inside, self.modes, self.stack = waiting, modes, stack
 
         before_inside, self.inside, outside = self.inside, (item.context_expr, inside), self.stack
+        grad = self.grad_mode
         manager = self.value(item.context_expr, frame)
         self.inside = before_inside
         if ended:
             return ended[-1]
         kind = manager.kind if isinstance(manager, Obj) else ""
         last = kind.rpartition(".")[2]
-        before, grad = self.modes, self.grad_mode
+        before = self.modes
         entered: Value = manager
         if isinstance(manager, Obj) and manager.cls is not None:
             enter = manager.cls.find("__enter__")
@@ -319,6 +324,9 @@ class Statements(Storing):
         if isinstance(made, Function):
             if name in ("no_grad", "inference_mode"):
                 made.no_grad = True
+                return made
+            if name == "set_grad_enabled" and isinstance(decorator, ast.Call) and decorator.args:
+                made.no_grad = self.truth(self.value(decorator.args[0], frame)) is False
                 return made
             kinds = {"staticmethod": "static", "classmethod": "class", "property": "property"}
             kind = kinds.get(name) or ("property" if name in ("cached_property", "lazy_property") else "")

@@ -157,9 +157,16 @@ def _mode(run: Rehearsing, asked: Asked) -> Value:
     if isinstance(given, Function):
         given.no_grad = asked.name in ("no_grad", "inference_mode")
         return given
-    if asked.name == "set_grad_enabled" and (known := run.truth(given)) is not None:
+    if asked.name == "set_grad_enabled":
+        known = run.truth(given)
         run.event("set_grad_enabled", None, (known,), {}, asked.place)
+        run.grad_mode = known is not False
     return run.thing(asked.full, asked.args, asked.options, asked.place)
+
+
+@function("torch.is_grad_enabled")
+def _grad_mode(run: Rehearsing, asked: Asked) -> Value:
+    return run.grad_mode
 
 
 @function("torch.save", "torch.load", "torch.manual_seed", "numpy.random.seed", "random.seed",

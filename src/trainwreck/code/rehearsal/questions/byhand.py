@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -63,6 +63,7 @@ class Course:
     """The call that gives it a length that is worked out right there."""
     later: list[float | None]
     """At multiples (``FAR``) of the length of the run."""
+    ask: Callable[[int], float | None]
 
     @property
     def top(self) -> float:
@@ -84,11 +85,26 @@ def out_of_step(run: Rehearsing) -> Iterator[Answer]:
     for course in _courses(run):
         told = _told(course)
         if told:
-            yield Answer(_formula(course) if course.asked is None else course.asked, told)
+            yield Answer(_end_written(run, course) or course.asked or _formula(course), told)
         elif (reached := _floor(course)) is not None:
             place = next((p for k in range(reached[0] + 1, reached[1] + 1) if (p := once(run, k)) is not None), None)
             text = f"the rate is at its floor after {reached[1]} of {course.total} updates: the decay is too short"
             yield Answer(place or course.asked or _formula(course), text, () if place is None else (_formula(course),))
+
+
+def _end_written(run: Rehearsing, course: Course) -> Place | None:
+    """Where the length of a schedule that ends after the run is written, if only one place has this number."""
+    last, far = course.later[-1], int(course.total * FAR[-1])
+    if last is None or last >= course.rates[-1] or last > LOW * course.top:
+        return None
+    low, high = course.total - 1, far
+    while high - low > 1:
+        middle = (low + high) // 2
+        rate = course.ask(middle)
+        if rate is None:
+            return None
+        low, high = (low, middle) if rate <= last else (middle, high)
+    return once(run, high)
 
 
 def _floor(course: Course) -> tuple[int, int] | None:
@@ -281,8 +297,7 @@ def _product(node: ast.expr, clock: str) -> bool:
     return scaled and not any(isinstance(n, ast.Name) and n.id == clock for n in ast.walk(node))
 
 
-def _course(ask: object, total: int, place: Place, start: float | None) -> Course | None:
-    assert callable(ask)
+def _course(ask: Callable[[int], float | None], total: int, place: Place, start: float | None) -> Course | None:
     stride = max(1, total // POINTS)
     at = sorted({*range(0, min(total, 40)), *range(0, total, stride), total - 1})
     if ask(at[0]) is None or ask(at[-1]) is None:
@@ -292,7 +307,7 @@ def _course(ask: object, total: int, place: Place, start: float | None) -> Cours
     if len(known) != len(rates):
         return None
     later = [ask(int(total * f)) for f in FAR]
-    return Course(at, known, total, place, ast.unparse(place[0]), start, None, later)
+    return Course(at, known, total, place, ast.unparse(place[0]), start, None, later, ask)
 
 
 def _updates(run: Rehearsing, same: list[Event], turns: list[Turn]) -> float | None:

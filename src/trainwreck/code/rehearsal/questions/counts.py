@@ -81,7 +81,8 @@ def _length(run: Rehearsing, value: Value, depth: int) -> float | None:
             if len(value.columns) > 1:
                 lengths = [length(run, c, depth + 1) for c in value.columns]
                 return None if None in lengths else min(n for n in lengths if n is not None)
-            return length(run, value.source, depth + 1) if value.source is not None else _appended(run, value)
+            beside = value.source if value.source is not None else value.pace
+            return length(run, beside, depth + 1) if beside is not None else _appended(run, value)
         case Table():
             return None if value.more else len(value.entries)
         case Node():

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from trainwreck.code.params import KEEPERS
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place, Table
+from trainwreck.code.rehearsal.domain import Event, Node, Place, Table
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
@@ -220,6 +220,21 @@ def _switch(run: Rehearsing, node: Node) -> Place | None:
                     if _off(decorator):
                         return decorator, scope
     return None
+
+
+def left_off(run: Rehearsing) -> Iterator[Answer]:
+    """``torch.set_grad_enabled(False)`` as a statement, after which training goes on without a graph."""
+    switch: Event | None = None
+    for event in run.tape:
+        if event.name == "set_grad_enabled":
+            plain = event.place is not None and isinstance(run.project.parent(*event.place), ast.Expr)
+            switch = event if event.args[0] is False and plain else None
+        elif event.name != "backward" or switch is None or switch.place is None or event.grad_mode:
+            continue
+        elif isinstance(event.subject, Node) and not event.subject.grad and event.subject.serial > switch.serial:
+            text = "gradients are switched off here and still are where the next loss is computed"
+            yield Answer(switch.place, text, (event.place,) if event.place is not None else ())
+            return
 
 
 def _off(node: ast.expr) -> bool:

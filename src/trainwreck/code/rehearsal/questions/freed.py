@@ -17,9 +17,69 @@ SAVES_WEIGHT = frozenset(
 """Operations whose backward to their input reads the weight (torch's derivatives.yaml)."""
 SAVES = SAVES_WEIGHT | frozenset(
     """embedding relu gelu silu tanh sigmoid exp log softmax log_softmax normalize sqrt lstm gru rnn batch_norm
-    scaled_dot_product_attention cross_entropy mse_loss""".split()
+    scaled_dot_product_attention cross_entropy mse_loss mul div pow square abs norm logsumexp clamp where masked_fill
+    gather softplus logsigmoid leaky_relu elu var std cos sin einsum smooth_l1_loss l1_loss huber_loss nll_loss kl_div
+    binary_cross_entropy binary_cross_entropy_with_logits cosine_similarity""".split()
 )
-"""Operations that keep a tensor for their backward, which is freed with the graph."""
+"""Operations that keep something for their backward, which is freed with the graph (each tried: a second backward
+raises; not so for sums, means, views and joins)."""
+
+
+def twice(run: Rehearsing) -> Iterator[Answer]:
+    """A backward that goes through what another one in the same turn, or through one loss of several, has freed."""
+    told: set[int] = set()
+    for event in backwards(run):
+        for before in backwards(run):
+            if before.serial >= event.serial:
+                break
+            if (
+                _keeps(before)
+                or before.get("inputs") is not None
+                or not set(map(id, before.tests)) <= set(map(id, event.tests))
+            ):
+                continue
+            if (
+                event.place is None
+                or id(event.place[0]) in told
+                or _either(run, before, event)
+                or not (_same_turns(before, event) or _several(before, event))
+            ):
+                continue
+            freed = {id(n) for n in _graph(before)}
+            if any(id(n) in freed and n.op in SAVES and not _lazy(run, n) for n in _graph(event)):
+                told.add(id(event.place[0]))
+                yield Answer(event.place, "the graph of this loss was freed by the backward before it",
+                             _places(before.place))  # fmt: skip
+
+
+def _several(before: Event, event: Event) -> bool:
+    """True for two losses, computed before the loop over them in which their backward stands."""
+    value = event.subject
+    if before.place != event.place or before.subject is value or not isinstance(value, Node):
+        return False
+    mine = {id(t.node) for t in value.turns}
+    return any(id(t.node) not in mine for t in event.turns)
+
+
+def _either(run: Rehearsing, one: Event, other: Event) -> bool:
+    """True if the two stand in different branches of one statement."""
+    mine = _sides(run, one)
+    return any(mine.get(key, side) != side for key, side in _sides(run, other).items())
+
+
+def _sides(run: Rehearsing, event: Event) -> dict[int, str]:
+    """By ``id`` of each branching statement around an event, the part of it that the event stands in."""
+    found: dict[int, str] = {}
+    for node, scope in (*event.stack, *_places(event.place)):
+        inner: ast.AST = node
+        for above in run.project.ancestors(node, scope):
+            if isinstance(above, ast.If | ast.IfExp | ast.Try | ast.Match):
+                for name, value in ast.iter_fields(above):
+                    listed = value if isinstance(value, list) else [value]
+                    if any(inner is v for v in listed):
+                        found[id(above)] = f"{name} {listed.index(inner)}" if name in ("handlers", "cases") else name
+            inner = above
+    return found
 
 
 def built_once(run: Rehearsing) -> Iterator[Answer]:
@@ -33,7 +93,7 @@ def built_once(run: Rehearsing) -> Iterator[Answer]:
             e
             for e in backwards(run)
             if e.place == event.place and e.serial < event.serial and not _keeps(e) and len(e.tests) <= len(event.tests)
-            and any(t.node is turn.node and t.index < turn.index for t in e.turns)
+            and any(t.node is turn.node and t.index < turn.index for t in e.turns) and not _several(e, event)
         ]  # fmt: skip
         if not earlier:
             continue
@@ -59,9 +119,11 @@ def stepped_between(run: Rehearsing) -> Iterator[Answer]:
             continue
         gone = {id(n) for b in backwards(run) if b.serial < event.serial and not _keeps(b) for n in _graph(b)}
         for node in _graph(event):
-            mine = _same_turns(node, event) and id(node) not in gone and not _lazy(run, node)
+            mine = id(node) not in gone and _same_turns(node, event)
             step = _changed(run, node, before) if mine else None
-            if step is not None and step.place is not None and id(step.place[0]) not in told:
+            if step is None or _lazy(run, node):
+                continue
+            if step.place is not None and id(step.place[0]) not in told:
                 told.add(id(step.place[0]))
                 text = "this step changes weights that the backward of a loss which was computed before still needs"
                 yield Answer(step.place, text, _places(event.place, node.place))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, is_module
-from trainwreck.code.rehearsal.graph import graph
+from trainwreck.code.rehearsal.graph import ancestors, graph
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.adapters import frozen
 from trainwreck.code.rehearsal.questions.gradients import backwards, held, ids, lives, steps
@@ -44,24 +44,52 @@ def new_frozen(run: Rehearsing) -> Iterator[Answer]:
         earlier = [s for s in steps(run) if s.turns and s.serial < event.serial]
         for node in graph(event.subject):
             for param in node.inputs:
-                if not isinstance(param, Node) or param.op != "param" or param.trainable is not False:
-                    continue
-                stopped = _frozen_at(param)
-                trained = any(any(p is param for p in held(s)) for s in steps(run))
-                loaded = any(w.name in ("load_state_dict", "copy_") for w in param.writes)
-                before = any(s.serial < param.serial for s in earlier)
-                if (
-                    stopped is not None
-                    and stopped.place is not None
-                    and before
-                    and not trained
-                    and not loaded
-                    and not param.inputs
-                ):
+                fresh = isinstance(param, Node) and any(s.serial < param.serial for s in earlier)
+                stopped = _kept(run, param) if fresh else None
+                if stopped is not None and stopped.place is not None:
                     text = f"{param.name} is new and is frozen here: it keeps its initial values"
                     yield Answer(stopped.place, text, (event.place,) if event.place is not None else ())
                     return
+        if any(not _one_training(s, event) for s in earlier):
+            yield from _first_layers(run, event)
         return
+
+
+def _first_layers(run: Rehearsing, event: Event) -> Iterator[Answer]:
+    """What lies before the first layer that learns: no gradient comes there, so all values are asked."""
+    for param in ancestors(event.subject, through=lambda n: n.op != "param"):
+        stopped = _kept(run, param) if param.op == "param" and param.trainable is False else None
+        if stopped is not None and stopped.place is not None and _beside(run, param, event):
+            text = f"{param.name} is frozen here with the values that it was made with, nothing trained it before"
+            yield Answer(stopped.place, text, (event.place,) if event.place is not None else ())
+            return
+
+
+def _kept(run: Rehearsing, param: Node) -> Event | None:
+    """What froze a parameter that was never trained nor loaded."""
+    if param.op != "param" or param.trainable is not False or param.inputs:
+        return None
+    trained = any(any(p is param for p in e.state.get("reached", ())) for e in backwards(run))
+    loaded = any(w.name in ("load_state_dict", "copy_") or (w.turns and w.name in UPDATES) for w in param.writes)
+    return None if trained or loaded else _frozen_at(param)
+
+
+def _beside(run: Rehearsing, param: Node, event: Event) -> bool:
+    """True if the network that holds ``param`` also holds parameters which this backward trains, and nothing trained
+    them before."""
+    learns = {id(p) for p in event.state.get("reached", ())}
+    old = {id(p) for s in steps(run) if s.turns and not _one_training(s, event) for p in held(s)}
+    for module in (o for o in run.objects if is_module(o)):
+        mine = run.parameters(module)[0]
+        if any(p is param for p in mine) and any(id(p) in learns - old for p in mine):
+            return True
+    return False
+
+
+def _one_training(step: Event, event: Event) -> bool:
+    """True if step and backward stand in one loop that was entered by the same calls."""
+    ways = zip(step.stack, event.stack, strict=False)
+    return all(a[0] is b[0] for a, b in ways) and any(t.node is u.node for t in step.turns for u in event.turns)
 
 
 def left_behind(run: Rehearsing) -> Iterator[Answer]:

@@ -37,6 +37,39 @@ def exchanged(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
+def hard_term(run: Rehearsing) -> Iterator[Answer]:
+    """A summand of the loss that was computed from a network with gradients, and lost them all to a comparison or a
+    rounding: it changes the number, and trains nothing."""
+    for event, found in losses_of(run):
+        if not any(t.node.grad for t in found):
+            continue
+        for term in found:
+            if term.node.grad or not term.weight or not term.sure or event.place is None:
+                continue
+            behind = list(ancestors(term.node))
+            hard = [n for n in behind if n.op in HARD and any(isinstance(i, Node) and i.grad for i in n.inputs)]
+            if not hard or any(unknown(n) or n.op in CUT for n in behind) or _estimates(behind, hard):
+                continue
+            place = hard[-1].place
+            if place is not None:
+                text = "no gradient passes this operation, and a term of the loss hangs on nothing else"
+                yield Answer(place, text, (event.place,))
+                return
+
+
+def _estimates(behind: list[Node], hard: list[Node]) -> bool:
+    """True where the term has another way to the network that a backward could have gone."""
+    inside = {id(m) for n in hard for m in ancestors(n)}
+    return any(n.grad and id(n) not in inside for n in behind)
+
+
+HARD = frozenset(
+    "lt le gt ge eq ne compare round sign floor ceil argmax argmin heaviside long int bool one_hot".split()
+)
+CUT = frozenset("detach detach_ data item tolist numpy".split())
+"""Values that were taken out of the graph by name: that is meant."""
+
+
 def left_frozen(run: Rehearsing) -> Iterator[Answer]:
     """What is frozen for the step of another network in one turn, and is still so when its own next step comes."""
     for step in steps(run):

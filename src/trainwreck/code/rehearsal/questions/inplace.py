@@ -23,7 +23,8 @@ def overwritten(run: Rehearsing) -> Iterator[Answer]:
         if event.name != "backward":
             continue
         for node in graph(event.subject):
-            if not node.options.get("inplace") or not node.grad or not node.inputs or node.place is None:
+            written = node.options.get("inplace") or node.op == "setitem"
+            if not written or not node.grad or not node.inputs or node.place is None:
                 continue
             before = node.inputs[0]
             if not isinstance(before, Node) or not before.grad or id(node.place[0]) in told:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Obj, is_module
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, candidates, is_module
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 
@@ -26,16 +27,65 @@ def replaced(run: Rehearsing) -> Iterator[Answer]:
         if old.serial > before.serial or new.serial < before.serial or not is_module(new) or new.kind != old.kind:
             continue
         params = run.parameters(new)[0]
-        fresh = bool(params) and not any(id(p) in trained or _filled(p.writes, event) for p in params)
-        if fresh and _runs(run, new) and not any(e.serial > event.serial and e.subject is event.subject for e in loads):
+        fresh = bool(params) and not any(id(p) in trained or _filled(run, p.writes, event) for p in params)
+        again = any(e.serial > event.serial and e.subject is event.subject and not _own(run, e, event) for e in loads)
+        if fresh and _runs(run, new) and not again:
             text = "this layer is made anew after its weights were loaded, and nothing trains it"
             yield Answer(event.place, text, (before.place,) if before.place is not None else ())
             return
 
 
-def _filled(writes: list[Event], event: Event) -> bool:
+def thrown_away(run: Rehearsing) -> Iterator[Answer]:
+    """After training, a layer is made anew or drawn anew; nothing trains it again, and the network is run with it."""
+    told: set[int] = set()
+    for event, before, after in _renewals(run):
+        place = event.place
+        if place is None or event.maybe or event.turns or id(place[0]) in told or not before:
+            continue
+        learned = [s for s in steps(run) if s.serial < event.serial and any(p is b for p in held(s) for b in before)]
+        learned += [w for b in before for w in b.writes if w.name == "load_state_dict" and w.serial < event.serial]
+        later = [s for s in steps(run) if s.serial > event.serial and any(p is a for p in held(s) for a in after)]
+        used = any(e.name == "forward" and e.serial > event.serial and _holds(run, e.subject, after) for e in run.tape)
+        if learned and not later and used and not any(_filled(run, p.writes, event) for p in after):
+            told.add(id(place[0]))
+            text = "this layer was trained before, and starts anew here: nothing trains it again"
+            yield Answer(place, text, tuple(p for p in (learned[-1].place,) if p is not None))
+
+
+def _renewals(run: Rehearsing) -> Iterator[tuple[Event, list[Node], list[Node]]]:
+    """Events that renew a layer, with its parameters before and after."""
+    for event in run.tape:
+        if event.name == "set" and len(event.args) > 1:
+            old, new = event.options.get("old"), event.args[1]
+            both = isinstance(old, Obj) and isinstance(new, Obj) and is_module(new) and new.kind == old.kind
+            if both and old is not new and new.copy_of is None:
+                yield event, run.parameters(old)[0], run.parameters(new)[0]
+        elif event.name == "reset_parameters" and is_module(event.subject):
+            found = run.parameters(event.subject)[0]
+            yield event, found, found
+
+
+def _holds(run: Rehearsing, module: Obj, params: list[Node]) -> bool:
+    return is_module(module) and any(p is q for p in run.parameters(module)[0] for q in params)
+
+
+def _own(run: Rehearsing, load: Event, event: Event) -> bool:
+    """True for a state that the network itself had after ``event``."""
+    own = {id(p) for p in run.parameters(load.subject)[0]}
+    behind = [
+        n
+        for one in candidates(load.get("state_dict", 0))
+        for n in ancestors(one, through=lambda n: n.op != "param")
+        if n.op == "param"
+    ]
+    made = any(n.serial > event.serial for one in candidates(load.get("state_dict", 0)) for n in parts(one))
+    return made and bool(behind) and all(id(p) in own for p in behind)
+
+
+def _filled(run: Rehearsing, writes: list[Event], event: Event) -> bool:
     """True where something is written into the new layer later."""
-    return any(w.serial > event.serial and w.name != "requires_grad" for w in writes)
+    later = [w for w in writes if w.serial > event.serial and w.name != "requires_grad"]
+    return any(w.name != "load_state_dict" or not _own(run, w, event) for w in later)
 
 
 def _runs(run: Rehearsing, layer: Obj) -> bool:

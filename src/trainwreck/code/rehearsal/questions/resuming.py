@@ -23,8 +23,6 @@ TENSORS = frozenset(
     ["clone", "detach", "mul", "add", "lerp", "mul_", "add_", "state", "param", "deepcopy", "copy", "either"]
 )
 ACTS = frozenset(["step", "update", "scaler_step", "scale", "forward", "update_parameters"])
-
-
 TELLS = pattern(r"print|log|write|info|debug|add_scalar|save|append|format", re.IGNORECASE)
 """Functions that only tell or keep something."""
 
@@ -202,11 +200,13 @@ def _changes(run: Rehearsing, resume: Resume, key: str, value: Value) -> str:
     if isinstance(source, Obj):
         if is_optimizer(source) or is_scheduler(source):
             return ""  # told by the rules for these
+        names = {name for name, _ in run.named(source)} if is_module(source) else set()
+        if names and any(isinstance(v, Table) and names == set(v.entries) for v in resume.entries.values()):
+            return ""  # its state is in the file too
         acts = any(e.serial > after and _acts(e, source) for e in run.tape)
         return "its state begins anew" if acts else ""
     if isinstance(value, Table):
-        names = {str(k) for k in value.entries}
-        if _moved(run, resume, names):
+        if _moved(run, resume, {str(k) for k in value.entries}):
             return "these weights begin anew"
         tensors = [v for v in value.entries.values() if isinstance(v, Node)]
         if len(tensors) > 1 and all(_averaged(v) for v in tensors):

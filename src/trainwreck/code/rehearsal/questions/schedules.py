@@ -121,6 +121,9 @@ def _too_rare(
     if move.turns[0].node is not user.turns[0].node:
         return ""
     lengths = horizon(run, scheduler)
+    each = scheduler.get("steps_per_epoch", 4) if scheduler.name == "OneCycleLR" else None
+    if each not in (None, 1) and len(move.turns) < len(user.turns):
+        return "is told how many batches an epoch has, and moves once an epoch here"
     for value in lengths:
         if counts_batches(value) and not _per_epoch(value) and len(move.turns) < len(user.turns):
             return "counts batches and moves once an epoch here"

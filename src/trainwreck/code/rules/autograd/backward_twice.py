@@ -24,6 +24,8 @@ from trainwreck.code.order import (
     under_no_grad,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.freed import twice
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -100,6 +102,10 @@ def train(critics, targets, replay, criterion, one, other):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), twice)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for step in training_steps(project):
         calls = sorted((c for c in step.backward if isinstance(c.receiver, ast.Name)), key=lambda c: position(c.node))
         for first, second in itertools.pairwise(calls):

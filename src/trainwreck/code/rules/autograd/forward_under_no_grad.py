@@ -19,7 +19,7 @@ from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speak
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.cuts import switched_off
+from trainwreck.code.rehearsal.questions.cuts import left_off, switched_off
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_module, modules
@@ -154,6 +154,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from found
     if not found:
         yield from answers(__name__, project, switched_off)
+        yield from answers(__name__, project, left_off)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

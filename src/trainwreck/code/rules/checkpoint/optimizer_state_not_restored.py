@@ -19,6 +19,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.checkpoints import optimizer_forgotten
 from trainwreck.code.rehearsal.questions.resuming import state_forgotten
+from trainwreck.code.rehearsal.questions.stored import never_kept
 from trainwreck.code.rehearsal.questions.unused import weights_not_loaded
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -133,7 +134,9 @@ STATELESS = frozenset(["SGD", "Rprop", "ASGD"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), optimizer_forgotten, state_forgotten, weights_not_loaded)
+    yield from further(
+        __name__, project, _seen(project), optimizer_forgotten, state_forgotten, weights_not_loaded, never_kept
+    )
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

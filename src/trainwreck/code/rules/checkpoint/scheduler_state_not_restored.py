@@ -111,7 +111,8 @@ def _unrestored(project: Project) -> Call | None:
     lambdas = [c for c in schedulers if "Plateau" not in c.name]
     if not lambdas and not any(_of_scheduler(project, c) for c in project.calls("state_dict")):
         return None
-    last = loads[-1]
+    optimizers = [c for c in loads if "opt" in written(c.receiver).lower() or kind_of(project, c) == "optimizer"]
+    last = (optimizers or loads)[-1]
     after = [c for c in lambdas if c.scope is last.scope and c.line > loads[0].line]
     return after[-1] if after else last
 

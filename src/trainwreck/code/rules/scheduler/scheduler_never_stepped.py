@@ -21,6 +21,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.schedules import never_moved
+from trainwreck.code.rehearsal.questions.unset_rates import unset
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -70,7 +71,7 @@ class Child(Trainer):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), never_moved)
+    yield from further(__name__, project, _seen(project), never_moved, unset)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -1,0 +1,141 @@
+"""What a file holds, against what it is read back with: sizes, kinds of objects, and whether anything takes it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.pattern import pattern
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Table, candidates, is_module
+from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import steps
+from trainwreck.code.rehearsal.questions.resuming import Resume, resumes
+from trainwreck.code.scopes import Scope
+
+COUNTER = pattern(r"step|epoch|iter|round|updates", re.IGNORECASE)
+MOMENTUM = "momentum"
+
+
+def wrong_sizes(run: Rehearsing) -> Iterator[Answer]:
+    """Weights come back into a layer of another size: ``load_state_dict`` refuses them, strict or not."""
+    for event in run.tape:
+        if event.name != "load_state_dict" or not is_module(event.subject) or event.place is None or event.maybe:
+            continue
+        given = [c for c in candidates(event.get("state_dict", 0)) if isinstance(c, Table)]
+        if len(given) != 1 or event.subject.place is None:
+            continue
+        for param in (n for n in run.nodes if n.op == "param" and any(w is event for w in n.writes)):
+            keys = [k for k in given[0].entries if isinstance(k, str) and f".{k}".endswith(f".{param.name}")]
+            mine, other = _size(param), _size(given[0].entries[keys[0]]) if len(keys) == 1 else None
+            if mine is not None and other is not None and mine != other:
+                name = keys[0]
+                text = f"{name} has the size {other} in the file and {mine} in this network"
+                yield Answer(event.place, text, (event.subject.place,))
+                break
+
+
+def _size(value: object) -> tuple[int, ...] | None:
+    while isinstance(value, Node) and value.op in ("loaded", "state", "clone", "detach") and value.inputs:
+        value = value.inputs[0]
+    if not isinstance(value, Node) or value.op != "param" or value.shape.open:
+        return None
+    known = tuple(d for d in value.shape.dims if isinstance(d, int))
+    return known if len(known) == len(value.shape.dims) else None
+
+
+def refused(run: Rehearsing) -> Iterator[Answer]:
+    """A file with whole objects in it is read with ``weights_only=True``, which lets only tensors and plain data in."""
+    for event in run.tape:
+        if event.name != "load" or not isinstance(event.result, Table) or event.place is None:
+            continue
+        if event.options.get("weights_only") is not True:
+            continue
+        for key, value in event.result.entries.items():
+            held = value.inputs[0] if isinstance(value, Node) and value.op == "loaded" and value.inputs else None
+            if isinstance(held, Obj) and (is_module(held) or is_optimizer(held) or is_scheduler(held)):
+                text = f"'{key}' is a whole {held.name} in the file: weights_only=True refuses it"
+                saved = [e.place for e in run.tape if e.full == "torch.save" and e.serial < event.serial]
+                yield Answer(event.place, text, tuple(p for p in saved[-1:] if p is not None))
+                return
+
+
+def never_kept(run: Rehearsing) -> Iterator[Answer]:
+    """The job goes on with its counter or its schedule, and its optimizer begins anew: the file doesn't hold it."""
+    for resume in resumes(run):
+        after = resume.loaded.serial
+        if any(e.name == "load_state_dict" and is_optimizer(e.subject) and e.serial > after for e in run.tape):
+            continue
+        sources = [_source(v) for v in resume.entries.values()]
+        schedules = [s for s in sources if is_scheduler(s)]
+        restored = any(e.name == "load_state_dict" and is_scheduler(e.subject) and e.serial > after for e in run.tape)
+        if any(is_optimizer(s) for s in sources) or not schedules or not restored or resume.network.place is None:
+            continue
+        stepping = [s for s in steps(run) if s.turns and s.serial > after and _keeps_state(s.subject)]
+        before = [s for s in steps(run) if s.turns and s.serial < after]
+        if stepping and before and stepping[-1].subject.kind == before[-1].subject.kind:
+            text = "training goes on from this file, and the optimizer begins anew: its state was never saved"
+            yield Answer(resume.network.place, text, _saves(run, resume))
+            return
+
+
+def _source(value: object) -> object:
+    return value.inputs[0] if isinstance(value, Node) and value.op == "state_dict" and value.inputs else value
+
+
+def _keeps_state(optimizer: object) -> bool:
+    if not isinstance(optimizer, Obj) or not is_optimizer(optimizer):
+        return False
+    return optimizer.name not in ("SGD", "Rprop", "ASGD") or optimizer.get(MOMENTUM, 2) not in (None, 0, 0.0)
+
+
+def _saves(run: Rehearsing, resume: Resume) -> tuple[Place, ...]:
+    saved = [e.place for e in run.tape if e.full == "torch.save" and e.serial < resume.loaded.serial]
+    return tuple(p for p in saved[-1:] if p is not None)
+
+
+def counter_dropped(run: Rehearsing) -> Iterator[Answer]:
+    """A function gives back the counter of the file, and what calls it doesn't take it."""
+    for resume in resumes(run):
+        if resume.loaded.place is None:
+            continue
+        scope = resume.loaded.place[1]
+        returned = [n for n in scope.nodes if isinstance(n, ast.Return) and _counter(n.value, resume)]
+        if scope.kind != "function" or not returned:
+            continue
+        for event in (resume.loaded, resume.network):
+            place = _asked_by(event, scope)
+            if place is None:
+                continue
+            statement = run.project.statement(*place)
+            if isinstance(statement, ast.Expr) and statement.value is place[0]:
+                yield Answer(
+                    place, "the counter of the file comes back here, and nothing takes it: counting begins anew"
+                )
+                return
+            name = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+            if isinstance(name, ast.Name) and not _read(place[1], name.id):
+                yield Answer(place, f"{name.id} is where training stopped, and no loop begins there")
+                return
+
+
+def _counter(value: ast.expr | None, resume: Resume) -> bool:
+    """True for ``blob["step"]`` by itself."""
+    key = value.slice if isinstance(value, ast.Subscript) else None
+    return isinstance(key, ast.Constant) and key.value in resume.entries and bool(COUNTER.search(str(key.value)))
+
+
+def _asked_by(event: Event, scope: Scope) -> Place | None:
+    """The call of the function ``scope`` that led to an event."""
+    return event.stack[-1] if event.stack and event.place is not None and event.place[1] is scope else None
+
+
+def _read(scope: Scope, name: str) -> bool:
+    """True if a name is read by anything but a text that is shown."""
+    shown = {id(m) for n in scope.nodes if isinstance(n, ast.JoinedStr) for m in ast.walk(n)}
+    nodes = [*scope.nodes, *(n for child in scope.children for n in ast.walk(child.node))]
+    return any(
+        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and id(n) not in shown for n in nodes
+    )
