@@ -40,6 +40,17 @@ class Holding(Classes):
                 obj.own[name].trainable = True
         return obj.own
 
+    def set_attribute(self, base: Value, name: str, value: Value, place: Place) -> None:
+        """As of any object; what is given to a layer of torch as its ``weight`` is what it computes with from now."""
+        super().set_attribute(base, name, value, place)
+        if not isinstance(base, Obj) or not is_module(base) or name not in (own := self.own_parameters(base)):
+            return
+        now = base.attributes.get(name)
+        if isinstance(now, Node):
+            own[name] = now
+        elif now is None:
+            own.pop(name)
+
     def submodules(self, obj: Value, *, deep: bool, prefix: str = "") -> list[tuple[str, Obj]]:
         """The module itself first (if ``deep``), then those in its attributes, lists and dicts, each once."""
         found: list[tuple[str, Obj]] = []
