@@ -56,12 +56,13 @@ def _texts(call: Call, words: re.Pattern[str]) -> bool:
 def _numbers_words(project: Project, scope: Scope) -> bool:
     """True if the function always makes a table that numbers the words of what it is given."""
     params = [p for p in scope.params if p not in ("self", "cls")]
-    if not params or not any(isinstance(n, ast.Name) and n.id == params[0] for n in ast.walk(scope.node)):
+    nodes = list(ast.walk(scope.node)) if params else []
+    if not any(isinstance(n, ast.Name) and n.id == params[0] for n in nodes):
         return False
-    words = any(isinstance(n, ast.Call) and last_name(n.func) in WORDS for n in ast.walk(scope.node))
+    words = any(isinstance(n, ast.Call) and last_name(n.func) in WORDS for n in nodes)
     nested = any(isinstance(n, ast.For) and any(isinstance(i, ast.For) for i in ast.walk(n) if i is not n)
-                 for n in ast.walk(scope.node))  # fmt: skip
-    for node in ast.walk(scope.node):
+                 for n in nodes)  # fmt: skip
+    for node in nodes:
         if _grows(node) or ((words or nested) and _enumerates(node)):
             return not any(isinstance(a, ast.If | ast.IfExp | ast.BoolOp) and _asks_for_one(a, params)
                            for a in project.ancestors(node, scope))  # fmt: skip

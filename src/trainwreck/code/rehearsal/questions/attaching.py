@@ -86,9 +86,10 @@ def _walk(node: ast.If, scope: Scope) -> ast.For | None:
     """The innermost loop over layers that a test stands in."""
     found = None
     for loop in ast.walk(scope.node):  # outer ones come first
-        if not isinstance(loop, ast.For) or not any(n is node for n in ast.walk(loop)):
+        if not isinstance(loop, ast.For):
             continue
-        if any(isinstance(c, ast.Call) and last_name(c.func) in WALKS for c in ast.walk(loop.iter)):
+        walks = any(isinstance(c, ast.Call) and last_name(c.func) in WALKS for c in ast.walk(loop.iter))
+        if walks and any(n is node for n in ast.walk(loop)):
             found = loop
     return found
 

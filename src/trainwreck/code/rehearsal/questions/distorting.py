@@ -66,7 +66,7 @@ def _denoised(
         sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
         if len(sides) == 2 and sides[0].grad != sides[1].grad and COMPARES.search(node.op):
             plain = next(s for s in sides if not s.grad)
-            clean |= {id(plain), *(id(n) for p in paths(plain) for n in p.nodes)}
+            clean |= {id(plain), *(id(n) for p in paths(run, plain) for n in p.nodes)}
     return {
         id(node.place[0])
         for _, path in train

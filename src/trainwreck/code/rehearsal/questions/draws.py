@@ -30,8 +30,8 @@ def drawn_apart(run: Rehearsing) -> Iterator[Answer]:
         for meeting, inside, outside in meets(event.subject):
             if meeting.op not in COMPARES and not meeting.op.endswith("_loss"):
                 continue
-            targets = [p for node in outside if not learns(node) for p in paths(node) if p.steps]
-            inputs = [p for node in inside for p in paths(node) if p.steps]
+            targets = [p for node in outside if not learns(node) for p in paths(run, node) if p.steps]
+            inputs = [p for node in inside for p in paths(run, node) if p.steps]
             pair = _apart(inputs, targets)
             if pair is None or _replayed(run, *pair):
                 continue

@@ -26,6 +26,7 @@ def inputs_of(run: Rehearsing) -> tuple[list[tuple[Event, Path]], list[tuple[Eve
     """What goes into networks from outside, in training and in evaluation, as ways from the arrays."""
     if "inputs" not in run.memo:
         sides: tuple[list[tuple[Event, Path]], list[tuple[Event, Path]]] = ([], [])
+        own: dict[int, bool] = {}
         for event in run.tape:
             if event.name != "forward" or not isinstance(event.subject, Obj):
                 continue
@@ -34,8 +35,12 @@ def inputs_of(run: Rehearsing) -> tuple[list[tuple[Event, Path]], list[tuple[Eve
                 continue
             for value in (*event.args, *event.options.values()):
                 for node in parts(value):
-                    if not node.grad and node.op != "param" and not _of_network(node):
-                        sides[0 if training else 1].extend((event, path) for path in paths(node))
+                    if node.grad or node.op == "param":
+                        continue
+                    if id(node) not in own:
+                        own[id(node)] = _of_network(node)
+                    if not own[id(node)]:
+                        sides[0 if training else 1].extend((event, path) for path in paths(run, node))
         run.memo["inputs"] = sides
     found: tuple[list[tuple[Event, Path]], list[tuple[Event, Path]]] = run.memo["inputs"]
     return found
@@ -217,7 +222,7 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
         return
     told: set[int] = set()
     for event, node in trained(run):
-        for path in paths(node):
+        for path in paths(run, node):
             blocks = next((n for n in path.nodes if _in_blocks(n)), None)
             if blocks is None or blocks.place is None or any(_any_order(s.index) for s in path.steps):
                 continue

@@ -31,7 +31,7 @@ def misaligned(run: Rehearsing) -> Iterator[Answer]:
         for meeting, inside, outside in meets(event.subject):
             if meeting.op not in COMPARES and not meeting.op.endswith("_loss"):
                 continue
-            answer = _apart(meeting, inside, outside)
+            answer = _apart(run, meeting, inside, outside)
             if answer is not None or (inside and outside):
                 found.setdefault(id(meeting.place[0]) if meeting.place else 0, []).append(answer)
     for at_place in found.values():
@@ -39,10 +39,10 @@ def misaligned(run: Rehearsing) -> Iterator[Answer]:
             yield from (answer for answer in at_place[:1] if answer is not None)
 
 
-def _apart(meeting: Node, inside: list[Node], outside: list[Node]) -> Answer | None:
+def _apart(run: Rehearsing, meeting: Node, inside: list[Node], outside: list[Node]) -> Answer | None:
     """The order that only one side of a loss went through."""
-    inputs = [p for node in inside for p in paths(node) if p.steps]
-    labels = [p for node in outside for p in paths(node) if p.steps]
+    inputs = [p for node in inside for p in paths(run, node) if p.steps]
+    labels = [p for node in outside for p in paths(run, node) if p.steps]
     if not inputs or not labels:
         return None
     for here, there in ((inputs, labels), (labels, inputs)):

@@ -52,9 +52,16 @@ class Path(NamedTuple):
         return tuple(s for s in self.steps if not s.moving)
 
 
-def paths(value: Value) -> list[Path]:
+def paths(run: Rehearsing, value: Node) -> list[Path]:
     """The ways from the arrays that ``value`` is made of. Statistics, random numbers and what a module holds are no
     data."""
+    known: dict[int, list[Path]] = run.memo.setdefault("paths", {})
+    if id(value) not in known:
+        known[id(value)] = _paths(value)
+    return known[id(value)]
+
+
+def _paths(value: Node) -> list[Path]:
     found: list[Path] = []
     seen: set[tuple[object, ...]] = set()
 
@@ -85,8 +92,7 @@ def paths(value: Value) -> list[Path]:
         for inner in behind:
             follow(inner, steps, trail)
 
-    for start in parts(value):
-        follow(start, (), ())
+    follow(value, (), ())
     return found
 
 
@@ -197,8 +203,15 @@ def key_of(value: Value, depth: int = 0) -> object:
     return (value.op, value.name, *(key_of(v, depth + 1) for v in value.inputs))
 
 
-def trained(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
+def trained(run: Rehearsing) -> list[tuple[Event, Node]]:
     """The data that go into each backward: values outside the graph that a value in it was computed from."""
+    if "trained data" not in run.memo:
+        run.memo["trained data"] = list(_trained(run))
+    found: list[tuple[Event, Node]] = run.memo["trained data"]
+    return found
+
+
+def _trained(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
     for event in run.tape:
         if event.name != "backward":
             continue
@@ -221,11 +234,18 @@ def feeding(run: Rehearsing) -> set[int]:
     return found
 
 
-def evaluated(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
+def evaluated(run: Rehearsing) -> list[tuple[Event, Node]]:
     """What is given to modules outside of autograd, or in evaluation mode: the data of an evaluation.
 
     Calls from inside another module's forward do not count, nor those whose result the training uses (a teacher, a
     target network, the policy while it collects)."""
+    if "evaluated data" not in run.memo:
+        run.memo["evaluated data"] = list(_evaluated(run))
+    found: list[tuple[Event, Node]] = run.memo["evaluated data"]
+    return found
+
+
+def _evaluated(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
     used = feeding(run)
     for event in run.tape:
         if event.name != "forward" or (event.grad_mode and event.state.get("training") is not False):

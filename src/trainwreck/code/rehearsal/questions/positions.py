@@ -64,7 +64,11 @@ def _fixed(node: Node) -> bool:
 
 def _code(run: Rehearsing) -> str:
     """What is written in the program, without its words for readers."""
-    return "\n".join(ast.unparse(_bare(w.top.module.tree)) for w in run.project.walked.values())
+    if "code" not in run.memo:
+        bare = (_bare(w.top.module.tree) for w in run.project.walked.values())
+        run.memo["code"] = "\n".join(map(ast.unparse, bare))
+    text: str = run.memo["code"]
+    return text
 
 
 def _bare(tree: ast.Module) -> ast.Module:

@@ -45,12 +45,12 @@ class Sides:
             if id(node) not in seen:
                 seen.add(id(node))
                 taught.append(node)
-                self.train += paths(node)
+                self.train += paths(run, node)
         for event, node in evaluated(run):
             if id(node) not in seen:
                 seen.add(id(node))
                 judged.append(node)
-                self.held += [(event, path) for path in paths(node)]
+                self.held += [(event, path) for path in paths(run, node)]
         self.train = _differing(self.train, lambda path: path)
         self.held = _differing(self.held, lambda pair: pair[1])
         self.train_nodes = {id(n): n for n in ancestors(tuple(taught))}
@@ -96,7 +96,7 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
             if id(array) in told:
                 continue
             told.add(id(array))
-            for source in paths(array):
+            for source in paths(run, array):
                 if any(step.moving for step in source.steps):
                     continue
                 held = next((p for _, p in both.held if _continues(p, source) and not _learned(both, p)), None)
@@ -219,7 +219,8 @@ def _sifted(value: object) -> bool:
 
 def same_data(run: Rehearsing) -> Iterator[Answer]:
     """A loader whose name speaks of held out data, over the very data set that is trained on."""
-    learned = {id(n.owner): n.owner for _, node in trained(run) for n in ancestors(node) if n.op == "batch"}
+    fed = tuple(node for _, node in trained(run))
+    learned = {id(n.owner): n.owner for n in ancestors(fed) if n.op == "batch"}
     taught = {
         id(d)
         for o in learned.values()

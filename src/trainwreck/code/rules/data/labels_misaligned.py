@@ -161,9 +161,10 @@ def _permuted(project: Project, scope: Scope) -> Iterator[Evidence]:
 
 def _indexed_by(scope: Scope, name: str, orders: set[str]) -> bool:
     for node in ast.walk(scope.node):
-        if not isinstance(node, ast.Subscript) or written(node.value) != name:
+        if not isinstance(node, ast.Subscript):
             continue
-        if any(isinstance(n, ast.Name) and n.id in orders for n in ast.walk(node.slice)):
+        ordered = any(isinstance(n, ast.Name) and n.id in orders for n in ast.walk(node.slice))
+        if ordered and written(node.value) == name:
             return True
     return False
 
