@@ -122,8 +122,15 @@ def _parts(project: Project, term: Term) -> Iterator[Term]:
             and project.bindings_of_values(inner, scope)
         ):
             yield replace(term, node=inner)
-        case ast.Call(func=func, args=[inner, *_]) if last_name(func) in ("mean", "scale", "sum"):
+        case ast.Call(func=func, args=[inner, *_]) if last_name(func) in ("mean", "scale", "sum") and not _axis(inner):
             yield from _summed(project, term, inner)
+
+
+def _axis(node: ast.expr) -> bool:
+    """True for numbers that are written out: ``x.mean(1)`` takes the mean over an axis, not of 1."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return bool(node.elts) and all(_axis(e) for e in node.elts)
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 def _whole(node: ast.BinOp) -> bool:

@@ -77,7 +77,9 @@ KEPT_APART = pattern(
     r"logsumexp|negative|triplet|margin|queue|deepcopy|teacher|relu\(.*margin",
     re.IGNORECASE,
 )
-TWO_VIEWS = pattern(r"view|aug|siam|byol|simclr|self.?superv|predictor|projector|positive", re.IGNORECASE)
+TWO_VIEWS = pattern(
+    r"(?<![.\w])view|_view|view_?\d|aug|siam|byol|simclr|self.?superv|predictor|projector|positive", re.IGNORECASE
+)
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -100,7 +102,7 @@ def _written(project: Project) -> Iterator[Evidence]:
 def _code(text: str) -> str:
     """The text without its evaluation under ``no_grad`` decorators: these say nothing about training."""
     return re.sub(
-        r"@torch\.(no_grad|inference_mode)\(\)\s+def \w+\(.*?(?=\n(def|class|@|if __name__)|\Z)", "", text, flags=re.S
+        r"(?<=\n)([ \t]*)@torch\.(no_grad|inference_mode)\(\)\s+def \w+\(.*?(?=\n\1?\S|\Z)", "", text, flags=re.S
     )
 
 
