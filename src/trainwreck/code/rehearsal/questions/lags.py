@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value, candidates
-from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import meets, statistic
 from trainwreck.code.rehearsal.questions.roles import JOINS, backwards
@@ -41,6 +41,52 @@ def reaching_the_target(run: Rehearsing) -> Iterator[Answer]:
                     text = "this running value of the series already holds the element that is to be predicted"
                     yield Answer(last.place, text, tuple(p for p in [event.place] if p is not None))
                     return
+
+
+def plain(series: Node) -> Node:
+    """The series before it was only shifted and scaled."""
+    for _ in range(8):
+        data = [n for i in series.inputs for n in parts(i) if not statistic(n)]
+        if series.op not in ELEMENTWISE or len(data) != 1:
+            break
+        series = data[0]
+    return series
+
+
+def column_is_the_target(run: Rehearsing) -> Iterator[Answer]:
+    """A table whose rows are the features has the predicted series among its columns, and is cut at the same row.
+
+    The series was moved ahead in one of the two places only in a forecast that is meant."""
+    for event in backwards(run):
+        for _, inside, outside in meets(event.subject):
+            targets = [t for node in outside for t in _indexed(node)]
+            tables = [f for node in inside for f in _indexed(node)] if targets else []
+            for series, base, ahead, at in targets:
+                wanted = plain(series)
+                for table, other, row, _ in tables:
+                    columns = columns_of(table) if other == base else []
+                    same = (isinstance(c, Node) and row + by == ahead and plain(c) is wanted for c, by in columns)
+                    if len(columns) > 1 and at.place is not None and any(same):
+                        text = "one column of the features is the very element that is to be predicted"
+                        yield Answer(at.place, text, tuple(p for p in [event.place] if p is not None))
+                        return
+
+
+def forecasts_itself(run: Rehearsing) -> bool:
+    """True where a table with a series among its columns is to tell what that series is some rows later."""
+    for event in backwards(run):
+        for _, inside, outside in meets(event.subject):
+            targets = [t for node in outside for t in _indexed(node) if t[1] == "position"]
+            tables = [f for node in inside for f in _indexed(node) if f[1] == "position"] if targets else []
+            for series, _, ahead, _ in targets:
+                wanted = plain(series)
+                for table, _, row, _ in tables:
+                    columns = columns_of(table)
+                    if len(columns) > 1 and any(
+                        isinstance(c, Node) and row + by < ahead and plain(c) is wanted for c, by in columns
+                    ):
+                        return True
+    return False
 
 
 COLUMNS = frozenset(["column_stack", "hstack", "c_"])

@@ -9,10 +9,10 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE, columns_of
+from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE, RUNNING
 from trainwreck.code.rehearsal.questions.paths import key_of, meets, statistic
 from trainwreck.code.rehearsal.questions.roles import JOINS, backwards
-from trainwreck.code.rehearsal.questions.windows import GATHERS, PASSES, Linear, linear, windows_behind
+from trainwreck.code.rehearsal.questions.windows import GATHERS, PASSES, Linear, columns, linear, windows_behind
 
 THROUGH = PASSES | JOINS
 """What leaves the elements of a window as they are, joined windows among it."""
@@ -44,7 +44,7 @@ def looking_ahead(run: Rehearsing) -> Iterator[Answer]:
             if not targets:
                 continue
             windows = [w for node in inside for w in windows_behind(node, learned=True, through=THROUGH)]
-            series = [(w, column) for w in windows for column in _columns(w.series)]
+            series = [(w, column) for w in windows for column in columns(w.series)]
             for given, column in series:
                 origin = _origin(column)
                 if origin.ahead <= 0 or origin.place is None or id(origin.place[0]) in told:
@@ -56,12 +56,6 @@ def looking_ahead(run: Rehearsing) -> Iterator[Answer]:
                         text = "this smooths each element with later ones: the last of a window hold what is predicted"
                         yield Answer(origin.place, text, tuple(p for p in (target.place, given.place) if p is not None))
                         break
-
-
-def _columns(series: Node) -> list[Node]:
-    """The columns of a table that windows are cut from; a series by itself."""
-    found = [column for column, by in columns_of(series) if isinstance(column, Node) and by == 0]
-    return found if len(found) > 1 else [series]
 
 
 def _origin(series: Node) -> Origin:
@@ -78,7 +72,7 @@ def _origin(series: Node) -> Origin:
             cuts.append(key_of(series.inputs[1]))
             inner = series.inputs[0]
         elif series.op in ELEMENTWISE:
-            data = [n for i in series.inputs for n in parts(i) if not statistic(n)]
+            data = [n for i in series.inputs for n in parts(i) if not statistic(n) and not _counts(n)]
             inner = data[0] if len(data) == 1 else None
         if not isinstance(inner, Node):
             break
@@ -109,11 +103,61 @@ def smoothed(series: Node) -> tuple[Node, int] | None:
         return (base, wide // 2) if isinstance(base, Node) else None
     if series.op == "setitem" and len(series.inputs) > 2:
         return _element(series.inputs[1], linear(series.inputs[2]))
+    if series.op == "sub":
+        return _difference_of_sums(first, second)
     if series.op in GATHERS and isinstance(first, Items) and first.items:
         last = first.items[-1]
         counter = _counter(last) if isinstance(last, Node) else None
         return _element(last, linear(counter)) if counter is not None else None
     return None
+
+
+def _difference_of_sums(one: Value, other: Value) -> tuple[Node, int] | None:
+    """``total[t + 3] - total[t - 3]`` of a running sum, which may begin with a zero of its own."""
+    if not all(isinstance(side, Node) and side.op == "getitem" and len(side.inputs) > 1 for side in (one, other)):
+        return None
+    total, ahead = one.inputs[0], _offset(one.inputs[1])
+    if total is not other.inputs[0] or ahead is None or _offset(other.inputs[1]) is None:
+        return None
+    if isinstance(total, Node) and total.op in JOINS and total.inputs:
+        held = total.inputs[0]
+        items = list(held) if isinstance(held, tuple) else held.items if isinstance(held, Items) else []
+        front = items[0] if len(items) == 2 else None
+        size = len(front.items) if isinstance(front, Items) else len(front) if isinstance(front, tuple) else None
+        size = _length(front) if isinstance(front, Node) else size
+        if size is None:
+            return None
+        total, ahead = items[1], ahead - size
+    if not isinstance(total, Node) or total.op not in RUNNING or not isinstance(total.inputs[0], Node):
+        return None
+    return total.inputs[0], ahead
+
+
+def _offset(index: Value) -> int | None:
+    """How far ahead of its place each number of ``arange(n) + 3`` points."""
+    for _ in range(MAX_CHAIN):
+        if not isinstance(index, Node) or not index.inputs:
+            return None
+        if index.op == "arange":
+            ends = index.inputs[: len(index.inputs) - len(index.options)]
+            start = 0 if len(ends) == 1 else ends[0]
+            return start if isinstance(start, int) and len(ends) < 3 else None
+        if index.op in ("add", "sub") and len(index.inputs) > 1 and isinstance(index.inputs[1], int):
+            inner = _offset(index.inputs[0])
+            by = index.inputs[1] if index.op == "add" else -index.inputs[1]
+            return inner + by if inner is not None else None
+        if index.op not in ("minimum", "maximum", "clip", "clamp", "astype", "long"):
+            return None
+        index = index.inputs[0]
+    return None
+
+
+def _counts(node: Node, depth: int = 0) -> bool:
+    """True for numbers that are made of places alone: how many elements each window has."""
+    if node.op in ("arange", "len", "counter", "size"):
+        return True
+    inner = [n for i in node.inputs for n in parts(i)]
+    return depth < 6 and node.op in ELEMENTWISE and bool(inner) and all(_counts(n, depth + 1) for n in inner)
 
 
 def _padded(given: Node, wide: int) -> tuple[Node, int] | None:

@@ -9,7 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE
+from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE, columns_of, plain
 from trainwreck.code.rehearsal.questions.paths import meets, statistic
 from trainwreck.code.rehearsal.questions.roles import backwards
 
@@ -66,7 +66,8 @@ def target_in_the_window(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _holds(window: Window, target: Window) -> bool:
-    if window.single or _plain(window.series) is not _plain(target.series):
+    wanted = plain(target.series)
+    if window.single or not any(plain(c) is wanted for c in columns(window.series)):
         return False
     start, end = target.first.less(window.first), window.last.less(target.first)
     if start is None or end is None or end < 0:
@@ -77,14 +78,35 @@ def _holds(window: Window, target: Window) -> bool:
     return start > 1 and beyond is not None and beyond > 0
 
 
-def _plain(series: Node) -> Node:
-    """The series before it was only shifted and scaled."""
-    for _ in range(8):
-        data = [n for i in series.inputs for n in parts(i) if not statistic(n)]
-        if series.op not in ELEMENTWISE or len(data) != 1:
-            break
-        series = data[0]
-    return series
+def columns(series: Node) -> list[Node]:
+    """The columns (or rows) of a table that windows are cut from along the other axis; a series by itself."""
+    found = [column for column, by in columns_of(series) if isinstance(column, Node) and by == 0]
+    return found if len(found) > 1 else _rows(series) or [series]
+
+
+def _rows(value: Node, depth: int = 0) -> list[Node]:
+    """The rows of a table that lie one below the other: ``stack([a, b])``, ``concatenate([rows, c[None]])``."""
+    if depth > 6 or not value.inputs:
+        return []
+    if value.op in ELEMENTWISE and isinstance(value.inputs[0], Node):
+        data = [n for i in value.inputs for n in parts(i) if not statistic(n)]
+        return _rows(data[0], depth + 1) if len(data) == 1 else []
+    axis = value.options.get("axis", value.options.get("dim", (*value.inputs, 0)[1] if len(value.inputs) > 1 else 0))
+    held = value.inputs[0]
+    items = list(held) if isinstance(held, tuple) else held.items if isinstance(held, Items) else []
+    if axis != 0 or not items or (isinstance(held, Items) and held.more):
+        return []
+    if value.op in ("stack", "vstack"):
+        return [item for item in items if isinstance(item, Node)]
+    if value.op not in ("concatenate", "concat", "cat"):
+        return []
+    found = []
+    for item in items:
+        if isinstance(item, Node) and item.op == "getitem" and len(item.inputs) > 1 and item.inputs[1] is None:
+            found.append(item.inputs[0])
+        elif isinstance(item, Node):
+            found += _rows(item, depth + 1)
+    return found
 
 
 def windows_behind(value: Node, *, learned: bool, through: frozenset[str] = PASSES) -> list[Window]:
@@ -114,9 +136,25 @@ def windows_behind(value: Node, *, learned: bool, through: frozenset[str] = PASS
 
 
 def picks(node: Node) -> bool:
-    """True for rows that are only chosen for a batch."""
+    """True for rows that are only chosen for a batch, or for one part of the data."""
     index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    if isinstance(index, Obj) and index.kind == "builtins.slice" and _listed(node.inputs[0]):
+        return True
     return isinstance(index, Node) and index.op in PICKS and isinstance(node.inputs[0], Node)
+
+
+def _listed(value: Value) -> bool:
+    """True for windows that were made one by one and put together: their first axis is no time."""
+    for _ in range(8):
+        if not isinstance(value, Node) or not value.inputs:
+            return False
+        if value.op in GATHERS and isinstance(value.inputs[0], Items):
+            axis = value.options.get("axis", value.options.get("dim", 0))
+            return value.inputs[0].more and axis == 0 and not any(isinstance(i, int) for i in value.inputs[1:])
+        if value.op not in ELEMENTWISE and not (value.op == "getitem" and picks(value)):
+            return False
+        value = value.inputs[0]
+    return False
 
 
 def window_of(node: Node, depth: int = 0) -> Window | None:
@@ -198,4 +236,11 @@ def linear(value: Value, depth: int = 0) -> Linear | None:
         if at.op == "add":
             return Linear(tuple(sorted((*one.terms, *other.terms))), one.constant + other.constant)
         return Linear(one.terms, one.constant - other.constant) if not other.terms else None
-    return Linear((id(at),), 0)
+    return Linear((number(at),), 0)
+
+
+def number(node: Node) -> int:
+    """Stands for an unknown number: the same for the turns of two loops that count alike beside each other."""
+    if node.op != "counter" or not node.inputs or not all(isinstance(i, int) for i in node.inputs):
+        return id(node)
+    return hash(("counter", node.inputs, tuple(id(turn) for turn in node.turns)))

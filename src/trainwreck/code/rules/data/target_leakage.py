@@ -17,7 +17,7 @@ from trainwreck.code.facts import later
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.hiding import hidden_is_not_asked
-from trainwreck.code.rehearsal.questions.lags import reaching_the_target
+from trainwreck.code.rehearsal.questions.lags import column_is_the_target, reaching_the_target
 from trainwreck.code.rehearsal.questions.windows import target_in_the_window
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -191,7 +191,7 @@ WRAPS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (reaching_the_target, target_in_the_window, hidden_is_not_asked)
+    asked = (reaching_the_target, target_in_the_window, column_is_the_target, hidden_is_not_asked)
     yield from further(__name__, project, _written(project), *asked)
 
 

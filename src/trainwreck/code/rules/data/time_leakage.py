@@ -20,6 +20,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.lags import smoothed_to_the_target
+from trainwreck.code.rehearsal.questions.shuffled_series import split_at_random
 from trainwreck.code.rehearsal.questions.smoothing import looking_ahead
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -73,7 +74,7 @@ def main(series, rows):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), looking_ahead, smoothed_to_the_target)
+    yield from further(__name__, project, _seen(project), looking_ahead, smoothed_to_the_target, split_at_random)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
