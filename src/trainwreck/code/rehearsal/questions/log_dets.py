@@ -44,6 +44,9 @@ def reduced_otherwise(run: Rehearsing) -> Iterator[Answer]:
             if size is None or size.place is None or shape.open or len(shape.dims) != 2 or shape.dims[1] == 1:
                 continue
             axis = along(size)
+            taken = users(run).get(id(term.node), ())
+            if taken and all(u.op == "getitem" and (u.shape.open or u.shape.dims[1:] == (1,)) for u in taken):
+                continue  # single columns are taken out of the output of a layer: this goes over the samples
             if size.op == "mean" and axis in (None, 1, -1):
                 text = "the logarithm of the stretch is averaged over the features, and the density is summed over them"
             elif size.op == "sum" and axis == 0:

@@ -43,17 +43,34 @@ def _weighted_by_itself(run: Rehearsing, log: Node) -> bool:
 def exp_overflow(run: Rehearsing) -> Iterator[Answer]:
     """A softmax by hand without the maximum taken off."""
     for node in trained(run):
-        if node.op != "exp" or node.place is None or not node.inputs or not bounds(node.inputs[0]).free:
+        if node.op != "exp" or node.place is None or not node.inputs or bounds(node.inputs[0]).high < 80:
             continue
-        if bounds(node.inputs[0]).high < 80:
+        free = bounds(node.inputs[0]).free
+        if (log := _logged(run, node, free)) is not None:
+            text = (
+                "the logarithm of an exponential without a bound is infinite for large values: softplus and logsumexp"
+            )
+            yield Answer(log.place or node.place, f"{text} take the greatest off first", (node.place,))
+        elif not free:
             continue
-        if any(_divides_own_sum(run, user, node) for user in users(run).get(id(node), ())):
+        elif any(_divides_own_sum(run, user, node) for user in users(run).get(id(node), ())):
             text = "a softmax by hand without subtracting the maximum: it overflows for large scores"
             yield Answer(node.place, text)
         elif (scale := _scaled_input(run, node)) is not None:
             text = f"this output has no bound and is exponentiated, and the inputs are scaled by {scale:g}"
             raw = next((n for n in ancestors(node) if n.op in RAW and n.place is not None), node)
             yield Answer(raw.place or node.place, text, (node.place,))
+
+
+def _logged(run: Rehearsing, node: Node, free: bool) -> Node | None:
+    """The logarithm in ``log(1 + exp(x))`` and ``log1p(exp(x))``; for outputs of a layer in ``log(exp(x).sum())``."""
+    for user in users(run).get(id(node), ()):
+        if user.op == "log1p":
+            return user
+        one = user.op == "add" and any(isinstance(i, int | float) and i == 1 for i in user.inputs[:2])
+        if one or (free and user.op == "sum" and not isinstance(user.inputs[0], tuple)):
+            return next((u for u in users(run).get(id(user), ()) if u.op == "log"), None)
+    return None
 
 
 def _scaled_input(run: Rehearsing, node: Node) -> float | None:

@@ -26,6 +26,7 @@ def retained(run: Rehearsing) -> Iterator[Answer]:
         earlier = _added_up(run, node)
         if earlier is not None and id(node) not in used and _steps(run, earlier) and node.place is not None:
             yield Answer(node.place, "the sum keeps the graph of every step: nothing is cut off before it is added")
+    yield from _comprehended(run)
     for event in run.tape:
         if event.name not in COLLECTS or not isinstance(event.subject, Items) or event.place is None:
             continue
@@ -46,6 +47,26 @@ def retained(run: Rehearsing) -> Iterator[Answer]:
             text = "the list keeps the graph of every step: nothing is cut off before it is collected"
             place = _handed(run, event) or event.place
             yield Answer(place, text, (event.place,) if place is not event.place else ())
+
+
+def _comprehended(run: Rehearsing) -> Iterator[Answer]:
+    """``losses = [update(batch) for batch in batches]``, where ``update`` runs backward and gives back the loss itself."""
+    told: set[int] = set()
+    for event in backwards(run):
+        if not event.stack or event.place is None:
+            continue
+        asked, around = event.stack[-1]
+        above = run.project.parent(asked, around)
+        call, scope = event.place
+        if not isinstance(above, ast.ListComp) or above.elt is not asked or id(above) in told:
+            continue
+        loss = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+        given = [n for n in scope.nodes if isinstance(n, ast.Return) and isinstance(n.value, ast.Name)]
+        for back in given:
+            if isinstance(loss, ast.Name) and isinstance(back.value, ast.Name) and back.value.id == loss.id:
+                told.add(id(above))
+                text = "the loss comes back with its graph, and a list keeps those of all steps"
+                yield Answer((back, scope), text, ((above, around),))
 
 
 def _added_up(run: Rehearsing, node: Node) -> Turn | None:

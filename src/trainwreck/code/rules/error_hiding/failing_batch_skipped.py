@@ -65,12 +65,23 @@ WORK = frozenset(["backward", "step", "manual_backward"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    for tried, handler, scope in handlers(project, also=("RuntimeError",)):
+    for tried, handler, scope in handlers(project, also=("RuntimeError", "ValueError", "IndexError")):
         loop = in_loop(project, tried, scope)
         if not isinstance(loop, ast.For) or any(isinstance(n, ast.AugAssign) for n in ast.walk(handler)):
             continue
         whole = len(loop.body) == 1 and loop.body[0] is tried
         if not whole and not any(isinstance(n, ast.Continue) for n in ast.walk(handler)):
             continue
-        if working(tried, WORK) is not None:
+        if working(tried, WORK) is not None or _left_out(loop, tried):
             yield sighting(__name__, (handler, scope), "a batch that fails is left out, whatever the error is")
+
+
+def _left_out(loop: ast.For, tried: ast.Try) -> bool:
+    """True if what the ``try`` computes goes backward later in the same turn."""
+    if tried not in loop.body or not any(isinstance(n, ast.Assign) for n in tried.body):
+        return False
+    made = {n.id for s in tried.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    after = loop.body[loop.body.index(tried) + 1 :]
+    calls = [n for s in after for n in ast.walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    run = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in WORK]
+    return any(isinstance(n, ast.Name) and n.id in made for c in run for n in ast.walk(c.func))

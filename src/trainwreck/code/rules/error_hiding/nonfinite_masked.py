@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import last_name, written
+from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import (
     bound_to,
     is_torch,
@@ -80,7 +80,7 @@ TESTS = ("isnan", "isinf", "isfinite")
 def find(project: Project) -> Iterator[Evidence]:
     for call in project.calls("nan_to_num", "nan_to_num_"):
         value = call.node.args[0] if is_torch(project, call) and call.node.args else call.receiver
-        if value is None or not LOSS.search(written(value)):
+        if value is None or not (LOSS.search(written(value)) or _runs_backward(project, call)):
             continue
         if written(value).endswith(".grad") or any(
             written(c.receiver) == bound
@@ -92,6 +92,7 @@ def find(project: Project) -> Iterator[Evidence]:
             yield sighting(
                 __name__, call, f"{written(value)} is made finite here; where the NaN comes from stays hidden"
             )
+    yield from _replaced(project)
     for step in training_steps(project):
         if step.loop is None:
             continue
@@ -109,6 +110,30 @@ def find(project: Project) -> Iterator[Evidence]:
                     "steps with a NaN loss are left out, and its origin is not looked for",
                     proof=step.backward[:1],
                 )
+
+
+def _runs_backward(project: Project, call: Call) -> bool:
+    """True if the result is bound to the name that runs backward in this scope."""
+    bound = bound_to(project, call)
+    receivers = [c.receiver for c in project.calls("backward") if c.scope is call.scope]
+    return bool(bound) and any(r is not None and written(r) == bound for r in receivers)
+
+
+def _replaced(project: Project) -> Iterator[Evidence]:
+    """``p.grad[p.grad.isnan()] = 0``, and ``where`` with such a test for a gradient or for what runs backward."""
+    for call in project.calls(*TESTS):
+        statement = project.statement(call.node, call.scope)
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            continue
+        target = statement.targets[0]
+        held = target.value if isinstance(target, ast.Subscript) else target
+        chosen = isinstance(target, ast.Subscript) and any(n is call.node for n in ast.walk(target.slice))
+        where = next((Call(n, call.scope) for n in ast.walk(statement.value)
+                      if isinstance(n, ast.Call) and last_name(n.func) == "where"), None)  # fmt: skip
+        gradient = written(held).endswith(".grad")
+        if (chosen and gradient) or (where is not None and (gradient or _runs_backward(project, where))):
+            text = f"{written(held)} is made finite here; where the NaN comes from stays hidden"
+            yield sighting(__name__, (statement, call.scope), text)
 
 
 def _of_loss(test: ast.expr, step: TrainingStep) -> bool:

@@ -17,6 +17,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.empty_groups import empty_groups
+from trainwreck.code.rehearsal.questions.empty_counts import divided_by_share
 from trainwreck.code.rehearsal.questions.few_draws import nothing_drawn
 from trainwreck.code.rehearsal.questions.unused import divides_by_zero
 from trainwreck.code.rule import guess
@@ -44,6 +45,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, divides_by_zero)
     yield from answers(__name__, project, empty_groups)
     yield from answers(__name__, project, nothing_drawn)
+    yield from answers(__name__, project, divided_by_share)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

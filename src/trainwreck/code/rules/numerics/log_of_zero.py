@@ -21,6 +21,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.empty_counts import log_of_share
 from trainwreck.code.rehearsal.questions.numerics import log_of_zero
 from trainwreck.code.rehearsal.questions.roles import bounds
 from trainwreck.code.rule import guess, sighting
@@ -96,6 +97,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from found
     if not found:
         yield from answers(__name__, project, log_of_zero)
+        yield from answers(__name__, project, log_of_share)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

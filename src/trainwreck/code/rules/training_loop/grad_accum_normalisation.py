@@ -252,10 +252,19 @@ def _micro(project: Project, step: TrainingStep) -> Iterator[Evidence]:
         return
     names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
     used = {n.id for child in loop.body for n in ast.walk(child) if isinstance(n, ast.Name)}
-    if names & used or not _plain(project, call, step):
+    if names & used or not _plain(project, call, step) or _adapts(project, loop, call):
         return
     text = "the loss is a mean that is not divided by the number of accumulated batches"
     yield sighting(__name__, call, text, proof=step.steps[:1])
+
+
+def _adapts(project: Project, loop: ast.For, call: Call) -> bool:
+    """True where each turn is a task of its own, for which the weights are adapted first: gradients of tasks are summed
+    or averaged as one likes."""
+    inside = [n for child in loop.body for n in ast.walk(child) if isinstance(n, ast.Call)]
+    own = [project.resolve(n.func, call.scope) for n in inside]
+    inside += [n for scope in own if scope is not None for n in ast.walk(scope.node) if isinstance(n, ast.Call)]
+    return any(last_name(n.func) in ("functional_call", "deepcopy", "grad", "clone_module", "adapt") for n in inside)
 
 
 def modulo(project: Project, call: Call, step: TrainingStep) -> ast.If | None:
