@@ -27,7 +27,7 @@ from trainwreck.code.rehearsal.questions.columns_apart import function_left_out
 from trainwreck.code.rehearsal.questions.evaluation import scaled_apart
 from trainwreck.code.rehearsal.questions.latents import other_latents
 from trainwreck.code.rehearsal.questions.one_sided import scaled_there_alone
-from trainwreck.code.rehearsal.questions.refits import own_statistics
+from trainwreck.code.rehearsal.questions.refits import each_by_its_own, own_statistics
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -72,6 +72,7 @@ def find(project: Project) -> Iterator[Evidence]:
         function_left_out,
         other_latents,
         own_statistics,
+        each_by_its_own,
     )
 
 
