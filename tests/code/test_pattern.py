@@ -44,6 +44,7 @@ TEXTS = _texts()
         (r"[\]a-z]+|x", []),
         (r"\d+\w", []),
         (r"a|", []),
+        (r"(?i)a", []),
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:

@@ -58,6 +58,8 @@ def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
 
     Raises ``re.error`` for a wrong expression when it is first used: ``tests/test_house.py`` compiles them all.
     """
+    if text.startswith("(?i)"):
+        text, flags = text[4:], flags | re.IGNORECASE
     return cast("re.Pattern[str]", _Lazy(text, flags))
 
 
@@ -67,7 +69,7 @@ def words(text: str) -> Sequence[str]:
 
     ``api_?key|\\btoken`` gives ``api`` and ``token``: the longest run of plain letters of each alternative.
     """
-    if not text.isascii():
+    if not text.isascii() or any(f"(?{flag}" in text for flag in "aiLmsux-"):
         return ()
     found: list[str] = []
     for alternative in _alternatives(text):
