@@ -39,8 +39,8 @@ NEAR_SPECTRUM = 300
 def other_features(run: Rehearsing) -> Iterator[Answer]:
     """A network that was trained on features is given such with other settings."""
     both = sides(run)
-    learned = [(n, s) for n in both.train_nodes.values() if (s := _settings(n)) is not None]
-    heard = [n for n in both.train_nodes.values() if _hears(n)]
+    learned = [(n, s) for n in both.train_nodes.values() if (s := settings_of(n)) is not None]
+    heard = [n for n in both.train_nodes.values() if hears(n)]
     if not heard:
         return
     used = feeding(run)
@@ -49,7 +49,7 @@ def other_features(run: Rehearsing) -> Iterator[Answer]:
             continue
         known = near(given, MAX_NEAR)
         for node in known:
-            asked = _settings(node) if id(node) not in both.train_nodes else None
+            asked = settings_of(node) if id(node) not in both.train_nodes else None
             if asked is None:
                 continue
             alike = [(n, s) for n, s in learned if s[0] == asked[0]]
@@ -67,8 +67,8 @@ def other_features(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
-def _hears(node: Node) -> bool:
-    return node.op in SPECTRA or _settings(node) is not None
+def hears(node: Node) -> bool:
+    return node.op in SPECTRA or settings_of(node) is not None
 
 
 def _other_constants(run: Rehearsing, known: list[Node], learned: dict[int, Node]) -> Answer | None:
@@ -77,13 +77,13 @@ def _other_constants(run: Rehearsing, known: list[Node], learned: dict[int, Node
     for node in learned.values():
         if node.place is not None:
             taught.setdefault(id(node.place[0]), []).append(node)
-    fronts = {id(n.place[1]) for n in known if n.place is not None and _hears(n)}
+    fronts = {id(n.place[1]) for n in known if n.place is not None and hears(n)}
     for node in known:
         mine = taught.get(id(node.place[0]), []) if node.place is not None and id(node) not in learned else []
         mine = [n for n in mine if n.op == node.op]
         if not mine or node.place is None:
             continue
-        if id(node.place[1]) not in fronts and not any(_hears(n) for n in near(node, NEAR_SPECTRUM)):
+        if id(node.place[1]) not in fronts and not any(hears(n) for n in near(node, NEAR_SPECTRUM)):
             continue
         apart = [next(settings_differ(node, other), None) for other in mine]
         if not all(apart) or not apart[0]:
@@ -108,7 +108,7 @@ def _default(place: Place) -> bool:
     return args is not None and any(place[0] is d for d in (*args.defaults, *args.kw_defaults))
 
 
-def _settings(node: Node) -> tuple[str, dict[str, Value]] | None:
+def settings_of(node: Node) -> tuple[str, dict[str, Value]] | None:
     """(name of the transform, its settings)."""
     owner = node.owner if node.op == "call" or node.op == "forward" else None
     if isinstance(owner, Obj) and owner.kind in SETTINGS:

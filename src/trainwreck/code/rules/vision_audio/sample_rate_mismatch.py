@@ -17,6 +17,8 @@ from trainwreck.code.facts import only, option, source
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.sampled import other_rate
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -66,6 +68,10 @@ RESAMPLES = pattern(r"[Rr]esample|resampy|cast_column|set_format|sox|ffmpeg")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), other_rate)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if RESAMPLES.search(source(project)):
         return
     for walked in project.walked.values():
