@@ -171,7 +171,10 @@ def _leaves(value: Value, around: Node, depth: int = 0) -> list[Node]:
     if not isinstance(value, Node):
         return []
     inner = len(value.turns) > len(around.turns)
-    if value.op in ("add", "counter", "either") and _running(value):
+    if value.op == "setitem" or _slot(value):
+        held = value.inputs[: 2 if value.op == "setitem" else 1]
+        return [leaf for item in held for leaf in _leaves(item, around, depth + 1)]
+    if value.op in ("add", "counter", "either") and (_running(value) or any(_slot(i) for i in value.inputs)):
         return [leaf for item in value.inputs for leaf in _leaves(item, around, depth + 1)]
     if inner:
         return [value]
@@ -180,6 +183,12 @@ def _leaves(value: Value, around: Node, depth: int = 0) -> list[Node]:
     if value.op == "mul" and sum(isinstance(i, int | float) for i in value.inputs) == 1:
         return [leaf for item in value.inputs for leaf in _leaves(item, around, depth + 1)]
     return []
+
+
+def _slot(value: Value) -> bool:
+    """True for one place of an array in which figures are gathered: ``total[c]``."""
+    base = value.inputs[0] if isinstance(value, Node) and value.op == "getitem" and value.inputs else None
+    return isinstance(base, Node) and base.op in ("setitem", "zeros")
 
 
 def _running(node: Node) -> bool:
