@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from trainwreck.code.calls import Call
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.paths import RANDOM
+from trainwreck.code.rehearsal.questions.paths import RANDOM, key_of
 from trainwreck.code.rehearsal.questions.places import parting
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, given, learns, trained
 from trainwreck.code.rehearsal.questions.views import data_inputs
@@ -44,6 +44,8 @@ class Move(NamedTuple):
     draws: frozenset[int]
     node: Node
     tests: frozenset[object] = frozenset()
+    amounts: tuple[object, ...] = ()
+    """By how much along each of several axes, in order."""
 
     @property
     def left(self) -> frozenset[int]:
@@ -118,9 +120,15 @@ def _same_data(image: Node, target: Node) -> bool:
 def _followed(move: Move, others: list[Move]) -> bool:
     for other in others:
         same = (other.kind, other.draws, other.tests) == (move.kind, move.draws, move.tests)
-        if same and (other.axes == move.axes or other.left == move.left):
+        if same and (other.axes == move.axes or other.left == move.left) and not _exchanged(move, other):
             return True
     return False
+
+
+def _exchanged(one: Move, other: Move) -> bool:
+    """True for the same numbers on other axes: down by what the other one goes to the right."""
+    mine, its = [repr(a) for a in one.amounts], [repr(a) for a in other.amounts]
+    return mine != its and len(set(mine)) > 1 and sorted(mine) == sorted(its)
 
 
 def moves(run: Rehearsing, value: Value) -> list[Move]:
@@ -228,7 +236,10 @@ def _move(node: Node) -> Move | None:
         axes = _numbers(rest, count) if node.op == "flip" else frozenset([FLIPS[node.op]])
         return Move("flip", axes, draws, node) if axes else None
     if node.op in TURNS:
-        return Move("turn" if node.op == "rot90" else "shift", _axes_of(node, count), draws, node)
+        by = node.options.get("shift", node.options.get("shifts", rest[0] if rest else None))
+        listed = by if isinstance(by, tuple) else tuple(by.items) if isinstance(by, Items) else ()
+        kind, amounts = "turn" if node.op == "rot90" else "shift", tuple(key_of(a) for a in listed)
+        return Move(kind, _axes_of(node, count), draws, node, amounts=amounts)
     if node.op == "getitem" and len(node.inputs) > 1:
         index = node.inputs[1] if isinstance(node.inputs[1], tuple) else (node.inputs[1],)
         return _cut(node, index)
@@ -245,7 +256,8 @@ def _cut(node: Node, index: tuple[Value, ...]) -> Move | None:
         return Move("flip", frozenset(first + t - count for t in turned), frozenset(), node)
     ends = [a for s in slices for a in s.args[:2] if isinstance(a, Node)]
     draws = frozenset(id(n) for e in ends for n in near(e, 40) if n.op in RANDOM)
-    return Move("crop", frozenset(), draws, node) if draws and len(slices) > 1 else None
+    amounts = tuple(key_of(s.args[0]) for s in slices if s.args[:2] != (None, None))
+    return Move("crop", frozenset(), draws, node, amounts=amounts) if draws and len(slices) > 1 else None
 
 
 def _axes_of(node: Node, count: int) -> frozenset[int]:
