@@ -81,7 +81,8 @@ def other_noise(run: Rehearsing) -> Iterator[Answer]:
         if _target_kind(found) == "data":
             continue  # data that are drawn themselves
         targets = list(_told_noise(found.target))
-        fresh = [n for n in targets if not any(n is o for o in found.noises)]
+        given = {id(n) for n in ancestors(found.given.args[0])}  # of what it was computed from, it is no other noise
+        fresh = [n for n in targets if id(n) not in given]
         if fresh and len(fresh) == len(targets):
             place = found.loss.place or fresh[0].place
             scope = found.loss.place[1] if found.loss.place is not None else None
