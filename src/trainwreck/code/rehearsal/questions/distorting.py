@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from trainwreck.code.calls import written
 from trainwreck.code.pattern import pattern
@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.evaluation import inputs_of
-from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, paths
+from trainwreck.code.rehearsal.questions.paths import ORDERS, RANDOM, Path, paths
 from trainwreck.code.rehearsal.questions.roles import trained as learned
 
 DISTORTS = pattern(
@@ -38,6 +38,7 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     seen: set[tuple[int, int]] = set()
     undone = _denoised(run, train, begun, known)
+    wanted = _wanted(run) if trained and held else set()
     for event, path in held:
         for node in _random_steps(path, begun, known):
             if (id(node), id(event)) in seen:
@@ -47,7 +48,7 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if _drawn_again(run, path, node) or id(node.place[0]) in undone or _swept(run, node):
                 continue
-            if _of_the_method(run, node, event) or _filled_in(path, node):
+            if _of_the_method(run, node, event) or _filled_in(path, node) or _simulated(run, path, node, begun, wanted):
                 continue
             place = _asked_for(path, node)
             if place is None or id(place[0]) in told:
@@ -97,6 +98,53 @@ def _filled_in(path: Path, node: Node) -> bool:
     noise = [i for i in node.inputs if isinstance(i, Node) and i is not path.nodes[at - 1]]
     even = len(noise) == 1 and any(n.op in EVEN for n in near(noise[0], 2))
     return node.op == "add" and even and any(n.op in WHOLE for n in path.nodes[:at])
+
+
+def _simulated(run: Rehearsing, path: Path, node: Node, begun: int, wanted: set[int]) -> bool:
+    """True where what gets the noise is no array that was there before: a simulation drew it anew, by code that no
+    word calls a distortion, or as what the network is to find (``wanted``: the places where such is drawn)."""
+    if path.root.op in GRIDS:
+        return True
+    before = path.nodes[: path.nodes.index(node)]
+    anew = [d for d in _draws(before[-1], {id(n) for n in before}) if d.serial >= begun and d.place is not None]
+    return any(d.place is not None and (id(d.place[0]) in wanted or not _called_so(run, d)) for d in anew)
+
+
+def _wanted(run: Rehearsing) -> set[int]:
+    """Where the numbers are drawn that training losses compare with."""
+    found: set[int] = set()
+    for node in learned(run):
+        sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
+        if len(sides) == 2 and sides[0].grad != sides[1].grad and COMPARES.search(node.op):
+            drawn = _draws(next(s for s in sides if not s.grad))
+            found |= {id(n.place[0]) for n in drawn if n.place is not None}
+    return found
+
+
+def _draws(value: Node, way: Collection[int] = ()) -> list[Node]:
+    """The random numbers that ``value`` was computed from. A random choice of its rows is none of them, nor what is
+    only added on the ``way`` from an array (by ``id``)."""
+    found: list[Node] = []
+    queue, seen = [value], {id(value)}
+    while queue and len(seen) < MOST:
+        at = queue.pop()
+        if at.op in RANDOM:
+            if at.op not in ORDERS:
+                found.append(at)
+            continue
+        behind = at.inputs[:1] if at.op in PICKS else () if at.op == "param" else at.inputs
+        if at.op in ("add", "sub") and id(at) in way:
+            behind = tuple(i for i in behind if id(i) in way)
+        inner = [n for item in behind for n in parts(item) if id(n) not in seen]
+        seen |= {id(n) for n in inner}
+        queue += inner
+    return found
+
+
+GRIDS = frozenset(["linspace", "arange", "logspace", "meshgrid", "mgrid", "counter"])
+"""Values that no measurement gave: what is computed of them is simulated."""
+PICKS = frozenset(["getitem", "index_select", "gather", "take", "element"])
+MOST = 400
 
 
 EVEN = frozenset(["rand", "rand_like", "uniform", "random", "uniform_"])

@@ -19,6 +19,7 @@ from trainwreck.code.rehearsal.questions.paths import (
     paths,
     trained,
 )
+from trainwreck.core.evidence import Severity
 
 SLICE = 4
 """Parts of the key of a slice: its name, start, end and step."""
@@ -105,8 +106,16 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
                     continue
                 split = held.fixed[len(source.fixed)]
                 text = "this is computed from all rows, before those for the evaluation are taken out"
-                yield Answer(place, text, tuple(p for p in (split.place,) if p is not None))
+                mild: Severity | None = "suggestion" if _judged_apart(run, both, array) else None
+                yield Answer(place, text, tuple(p for p in (split.place,) if p is not None), severity=mild)
                 break
+
+
+def _judged_apart(run: Rehearsing, both: Sides, array: Node) -> bool:
+    """True where other data, of which nothing is trained on, are scaled with the same figures and evaluated as well."""
+    taught = {id(p.root) for p in both.train}
+    others = [p for _, p in both.held if id(p.root) not in taught]
+    return any(a is array for p in others for n in p.nodes for _, a in _summaries(run, n))
 
 
 def _continues(path: Path, source: Path) -> bool:
