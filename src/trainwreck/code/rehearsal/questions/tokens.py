@@ -178,6 +178,7 @@ def _shift(loss: Node) -> Shift | None:
             return None
         if found.root.op not in ("arange", "argument"):
             fed.append((node, found))
+    fed = [(n, t) for n, t in fed if n.turns[: len(loss.turns)] == loss.turns] or fed  # not what a state carries over
     mine = [n for n, t in fed if t.root is target.root] or [n for n, _ in fed]
     if any(_over(cut, node) for cut in cuts for node in mine):
         return None

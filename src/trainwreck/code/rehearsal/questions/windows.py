@@ -75,7 +75,8 @@ def _holds(window: Window, target: Window) -> bool:
     beyond = target.last.less(window.last)
     if target.single:
         return start > 0
-    return start > 1 and beyond is not None and beyond > 0
+    # of equal length: each element has its own target, some steps ahead, which a causal network does not see
+    return start > 1 and beyond is not None and beyond > 0 and beyond != start
 
 
 def columns(series: Node) -> list[Node]:
