@@ -84,6 +84,21 @@ FLOOR = "?floor"
 """Attribute of the number of any later turn of a loop: the least that it can be."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class NameTest:
+    """A text that was looked for in another one, and whether it was there."""
+
+    wanted: str
+    text: str
+    held: bool
+    place: Place
+
+
+ASKED = "name tests"
+"""Key of the list of these tests in ``memo``."""
+MOST_ASKED = 5_000
+
+
 @dataclass(eq=False, slots=True)
 class External:
     """A module, class or function of a library, by its dotted name."""
@@ -134,6 +149,8 @@ class Function:
     kind: str = "function"
     """``function``, ``property``, ``static``, ``class`` or ``context`` (a ``contextmanager``)."""
     no_grad: bool = False
+    with_grad: bool = False
+    """It runs under ``enable_grad``, wherever it is called."""
     defaults: dict[str, Value] = field(default_factory=dict)
 
     @property

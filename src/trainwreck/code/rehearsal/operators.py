@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from trainwreck.code.rehearsal.domain import (
+    ASKED,
     FLOOR,
+    MOST_ASKED,
     UNKNOWN,
     Bound,
     Class,
@@ -17,6 +19,7 @@ from trainwreck.code.rehearsal.domain import (
     Function,
     Items,
     Method,
+    NameTest,
     Node,
     Obj,
     Place,
@@ -135,6 +138,8 @@ class Operators(Statements):
             return found if isinstance(op, ast.Is) else not found
         if isinstance(op, ast.In | ast.NotIn):
             held = self._contains(other, one)
+            if isinstance(one, str) and held is not None:
+                self._ask(one, other, held, place)
             if held is None:
                 return self.node("in", (one, other), place)
             return held if isinstance(op, ast.In) else not held
@@ -146,6 +151,16 @@ class Operators(Statements):
                 return UNKNOWN
         told = _later(name, one, other)
         return self.node(name, (one, other), place) if told is None else told
+
+    def _ask(self, one: str, other: Value, held: bool, place: Place) -> None:
+        """Keeps what a text was looked for in, or which texts it was compared with."""
+        asked = self.memo.setdefault(ASKED, [])
+        if len(asked) >= MOST_ASKED:
+            return
+        if isinstance(other, str):
+            asked.append(NameTest(one, other, held, place))
+        elif isinstance(other, tuple | Items):
+            asked += [NameTest(i, one, i == one, place) for i in self.list_of(other) if isinstance(i, str)]
 
     def _identical(self, one: Value, other: Value) -> bool | None:
         found = {self._is(a, b) for a in candidates(one) for b in candidates(other)}

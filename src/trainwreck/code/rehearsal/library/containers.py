@@ -6,8 +6,11 @@ import ast
 
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
+    ASKED,
+    MOST_ASKED,
     UNKNOWN,
     Items,
+    NameTest,
     Node,
     Table,
     Value,
@@ -132,7 +135,12 @@ def _text(run: Rehearsing, asked: Asked) -> Value:
     plain = len(text) < 10_000 and all(isinstance(a, str | tuple) for a in args) and not asked.options
     if asked.name in ("lower", "upper", "strip", "startswith", "endswith", "replace") and plain:
         try:
-            return getattr(text, asked.name)(*args)
+            result = getattr(text, asked.name)(*args)
+            tests = run.memo.setdefault(ASKED, [])
+            if asked.name in ("startswith", "endswith") and asked.place is not None and len(tests) < MOST_ASKED:
+                wanted = args[0] if isinstance(args[0], tuple) else (args[0],)
+                tests += [NameTest(w, text, getattr(text, asked.name)(w), asked.place) for w in wanted]
+            return result
         except (TypeError, ValueError):
             return UNKNOWN
     if asked.name == "split" and not asked.options and all(isinstance(a, str) and a for a in args):

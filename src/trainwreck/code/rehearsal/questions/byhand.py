@@ -45,6 +45,7 @@ EARLY = 0.4
 """A decay that is over before this share of the run: the lengths of both should agree (same source: within 25%)."""
 SMOOTH = 6
 """So many different rates on the way down are no steps."""
+LONG_RISE = 1.5
 BLOWN_UP = 5.0
 """A rate that grows to so many times the one that the optimizer was given."""
 
@@ -168,6 +169,10 @@ def _told(course: Course) -> str:
     if turns >= SWINGS:
         return f"the rate goes up and down {turns} times and more: its curve is passed through again and again"
     end = rates[-1]
+    after = [r for r in course.later if r is not None]
+    peak = max(after, default=0.0)
+    if end >= top and peak >= LONG_RISE * top and len(after) == len(course.later) and after[-1] <= peak / 2:
+        return f"the rate is still warming up at the end of the run, at {top / peak:.0%} of its highest or less"
     falls = all(
         b <= a + 1e-9 * top for a, b in zip(rates[len(rates) // 2 :], rates[len(rates) // 2 + 1 :], strict=False)
     )
@@ -292,9 +297,10 @@ def _of_statement(run: Rehearsing, statement: ast.Assign, event: Event, same: li
 
 
 def _product(node: ast.expr, clock: str) -> bool:
-    """True for a product or quotient that the clock has no part in."""
+    """True for a product or quotient that the clock has no part in, or that is the clock in another unit."""
     scaled = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv)
-    return scaled and not any(isinstance(n, ast.Name) and n.id == clock for n in ast.walk(node))
+    mine = any(isinstance(n, ast.Name) and n.id == clock for n in ast.walk(node))
+    return scaled and (not mine or (isinstance(node, ast.BinOp) and not isinstance(node.right, ast.Constant)))
 
 
 def _course(ask: Callable[[int], float | None], total: int, place: Place, start: float | None) -> Course | None:

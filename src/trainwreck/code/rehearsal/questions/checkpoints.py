@@ -13,6 +13,8 @@ from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
 
 VIEWS = frozenset(["state", "detach", "data"])
 """What shares its memory with the parameter that it came from."""
+AVERAGES = frozenset(["lerp_", "mul_", "add_"])
+"""What moves an average of weights, which no optimizer steps."""
 
 
 def by_reference(run: Rehearsing) -> Iterator[Answer]:
@@ -39,6 +41,7 @@ def _moved(run: Rehearsing, first: Node, event: Event, param: Node) -> list[Even
 
     A state that only some turns of a loop keep (the best one) is followed by the steps of the turns after it."""
     mine = [s for s in steps(run) if s.serial < event.serial and any(p is param for p in held(s))]
+    mine += [w for w in param.writes if w.name in AVERAGES and w.turns and w.serial < event.serial]
     moved = [s for s in mine if s.serial > first.serial]
     if moved or not first.maybe > event.maybe:
         return moved

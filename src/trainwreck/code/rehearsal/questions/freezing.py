@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.params import KEEPERS
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, is_module
 from trainwreck.code.rehearsal.graph import ancestors, graph
@@ -63,6 +64,26 @@ def _first_layers(run: Rehearsing, event: Event) -> Iterator[Answer]:
             text = f"{param.name} is frozen here with the values that it was made with, nothing trained it before"
             yield Answer(stopped.place, text, (event.place,) if event.place is not None else ())
             return
+
+
+def frozen_at_start(run: Rehearsing) -> Iterator[Answer]:
+    """Layers of a network that the only training of the program freezes, with the values that they were made with."""
+    if next(iter(frozen(run)), None) is not None or any(e.name in ("load", "load_state_dict") for e in run.tape):
+        return
+    stepping = [s for s in steps(run) if s.turns]
+    trainings = {id(s.subject) for s in stepping}
+    for event in backwards(run)[::-1] if len(trainings) == 1 else ():
+        for param in ancestors(event.subject, through=lambda n: n.op != "param"):
+            stopped = _kept(run, param) if param.op == "param" and param.trainable is False else None
+            if stopped is None or stopped.place is None or not _beside(run, param, event):
+                continue
+            named = any(isinstance(n, ast.For) and "named_parameters" in ast.unparse(n.iter)
+                        for n in run.project.ancestors(*stopped.place))  # fmt: skip
+            if named and not KEEPERS.search(param.name.lower()) and param.maybe == 0:
+                text = f"{param.name} is frozen here by its name, with the random values that it was made with"
+                yield Answer(stopped.place, text, (event.place,) if event.place is not None else ())
+                return
+        return
 
 
 def _kept(run: Rehearsing, param: Node) -> Event | None:

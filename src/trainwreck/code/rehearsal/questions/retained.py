@@ -50,7 +50,7 @@ def retained(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _comprehended(run: Rehearsing) -> Iterator[Answer]:
-    """``losses = [update(batch) for batch in batches]``, where ``update`` runs backward and gives back the loss itself."""
+    """``losses = [update(batch) for batch in batches]``, where ``update`` gives back the loss that it ran backward."""
     told: set[int] = set()
     for event in backwards(run):
         if not event.stack or event.place is None:

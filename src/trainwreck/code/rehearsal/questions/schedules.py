@@ -70,6 +70,13 @@ def granularity(run: Rehearsing) -> Iterator[Answer]:
         move, user = moved[-1], users[-1]
         done, updates = times(run, moved), times(run, [u for u in users if u.subject is user.subject])
         rarer = done is not None and updates is not None and done * 2 < updates
+        micro = done is not None and updates is not None and len(_rounds(move)) == len(_rounds(user))
+        if micro and move.place and done and updates and done >= 2 * updates and user.tests and not move.tests:
+            known = [n for n in (number(run, v) for v in horizon(run, scheduler)) if n]
+            if any(updates / 1.5 <= n <= updates * 1.5 for n in known):
+                text = f"{scheduler.name} counts {updates:g} updates, and moves with every micro-batch: {done:g} times"
+                yield Answer(move.place, text, tuple(p for p in (user.place, scheduler.place) if p is not None))
+                continue
         each_update = len(_rounds(move)) >= len(_rounds(user)) and not rarer
         if each_update:
             wrong = _too_often(run, scheduler, move, done)
@@ -120,6 +127,10 @@ def _too_rare(
 ) -> str:
     if move.turns[0].node is not user.turns[0].node:
         return ""
+    if scheduler.name == "LambdaLR" and done and updates and updates >= 2 * APART * done:
+        last, before, whole = (factor(run, scheduler, int(k)) for k in (done, done - 1, updates))
+        if last is not None and before is not None and whole is not None and before < last < whole / 1.5:
+            return f"is still warming up at the end: it moves only {done:g} times in {updates:g} updates"
     lengths = horizon(run, scheduler)
     each = scheduler.get("steps_per_epoch", 4) if scheduler.name == "OneCycleLR" else None
     if each not in (None, 1) and len(move.turns) < len(user.turns):
@@ -380,20 +391,3 @@ def returned(run: Rehearsing, scheduler: Obj) -> Place | None:
         if isinstance(node, ast.Return):
             return (node, function.scope)
     return None
-
-
-def plateau_without_metric(run: Rehearsing) -> Iterator[Answer]:
-    """``ReduceLROnPlateau.step`` with a count of turns (or nothing) where its metric belongs."""
-    for scheduler in schedules(run):
-        if scheduler.name != "ReduceLROnPlateau":
-            continue
-        for move in moves(run, scheduler):
-            given = move.get("metrics", 0)
-            counter = isinstance(given, Node) and given.op == "counter"
-            first = bool(move.turns) and isinstance(given, int) and not isinstance(given, bool)
-            if (
-                given is None or counter or (first and move.turns[0].index == 0 and given in (0, 1))
-            ) and move.place is not None:
-                what = "nothing" if given is None else "the number of the turn"
-                yield Answer(move.place, f"the plateau schedule is given {what} instead of its metric", ())
-                break

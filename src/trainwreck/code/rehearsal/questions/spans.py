@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from trainwreck.code.bounds import origin
-from trainwreck.code.calls import Call
+from trainwreck.code.calls import Call, last_name
+from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Frame, Function, Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
@@ -200,5 +201,20 @@ def _place(run: Rehearsing, scheduler: Obj, value: Value) -> Place:
     if scheduler.name in HORIZONS and isinstance(node, ast.Call):
         given = Call(node, scope).argument(*HORIZONS[scheduler.name])
         if given is not None:
-            return origin(run.project, given, scope)
+            return (given, scope) if for_other_things(run.project, given) else origin(run.project, given, scope)
     return value.place if isinstance(value, Node) and value.place is not None else scheduler.place
+
+
+def for_other_things(project: Project, given: ast.expr) -> bool:
+    """True for a name that the program reads elsewhere too: what is wrong is that the schedule takes this one."""
+    if not isinstance(given, ast.Name | ast.Attribute):
+        return False
+    name = last_name(given)
+    read = [
+        n
+        for walked in project.walked.values()
+        for scope in walked.scopes
+        for n in scope.nodes
+        if isinstance(n, ast.Name | ast.Attribute) and isinstance(n.ctx, ast.Load) and last_name(n) == name
+    ]
+    return len(read) > 1

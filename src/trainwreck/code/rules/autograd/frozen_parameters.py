@@ -22,8 +22,9 @@ from trainwreck.code.phases import ADAPTER, Event, covers, events
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.cutoff import frozen_group
-from trainwreck.code.rehearsal.questions.freezing import new_frozen
+from trainwreck.code.rehearsal.questions.freezing import frozen_at_start, new_frozen
 from trainwreck.code.rehearsal.questions.idle_terms import left_frozen
+from trainwreck.code.rehearsal.questions.name_tests import misspelt
 from trainwreck.code.rehearsal.questions.unused import never_called
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -130,13 +131,18 @@ def main(loader, ce):
 LOADED = pattern(
     r"load_state_dict|torch\.load|load_file|from_pretrained|pretrained|weights=|hub\.load|restore|checkpoint"
 )
+ALWAYS = (new_frozen, never_called, frozen_group, left_frozen, misspelt)
+RANDOM = pattern(r"random feature|reservoir|echo state|probe|adapter|lora|low.rank|fourier|extreme", re.IGNORECASE)
+"""Programs in which layers with random weights are meant, or stand for ones that were trained elsewhere."""
 TOGGLED = pattern(
     r"random feature|reservoir|echo state|probe|requires_grad_?\(?\s*=?\s*(True|flag|mode|value|train)", re.IGNORECASE
 )
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), new_frozen, never_called, frozen_group, left_frozen)
+    text = source(project)
+    alone = (frozen_at_start,) if not LOADED.search(text) and not RANDOM.search(text) else ()
+    yield from further(__name__, project, _seen(project), *ALWAYS, *alone)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -16,8 +16,8 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.empty_groups import empty_groups
 from trainwreck.code.rehearsal.questions.empty_counts import divided_by_share
+from trainwreck.code.rehearsal.questions.empty_groups import empty_groups
 from trainwreck.code.rehearsal.questions.few_draws import nothing_drawn
 from trainwreck.code.rehearsal.questions.unused import divides_by_zero
 from trainwreck.code.rule import guess

@@ -20,7 +20,7 @@ from trainwreck.code.order import constructors, kind_of
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.byhand import out_of_step
-from trainwreck.code.rehearsal.questions.spans import misfit
+from trainwreck.code.rehearsal.questions.spans import for_other_things, misfit
 from trainwreck.code.rounds import rounds
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -126,9 +126,9 @@ def _misfit(project: Project, made: Call, steps: float) -> tuple[tuple[ast.AST, 
         node = made.argument(name, place)
         length = _known(project, node, made.scope)
         if node is not None and length is not None and length > LONG * steps:
-            return origin(project, node, made.scope), f"{name}={length:g} for {steps:g} steps: the rate hardly decays"
+            return _written(project, node, made.scope), f"{name}={length:g} for {steps:g} steps: the rate hardly decays"
         if node is not None and length is not None and made.name == "CosineAnnealingLR" and length < SHORT * steps:
-            return origin(project, node, made.scope), f"T_max={length:g} for {steps:g} steps: the rate rises again"
+            return _written(project, node, made.scope), f"T_max={length:g} for {steps:g} steps: the rate rises again"
     if made.name == "StepLR":
         node = made.argument("step_size", 1)
         length = _known(project, node, made.scope)
@@ -140,6 +140,11 @@ def _misfit(project: Project, made: Call, steps: float) -> tuple[tuple[ast.AST, 
         if node is not None and marks and all(m is not None and m > LONG * steps for m in marks):
             return (node, made.scope), f"no milestone lies within the {steps:g} steps"
     return _warm_up(project, made, steps)
+
+
+def _written(project: Project, node: ast.expr, scope: Scope) -> tuple[ast.AST, Scope]:
+    """Where a length is decided: where its name is given a value, or here if the name stands for other things too."""
+    return (node, scope) if for_other_things(project, node) else origin(project, node, scope)
 
 
 def _warm_up(project: Project, made: Call, steps: float) -> tuple[tuple[ast.AST, Scope], str] | None:

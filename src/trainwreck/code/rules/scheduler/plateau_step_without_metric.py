@@ -14,7 +14,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.schedules import plateau_without_metric
+from trainwreck.code.rehearsal.questions.plateaus import plateau_without_metric
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
