@@ -202,3 +202,25 @@ def grid(node: Node) -> tuple[Shape, ...]:
     if order == "xy" and len(sizes) > 1:
         sizes[0], sizes[1] = sizes[1], sizes[0]
     return tuple(Shape(tuple(sizes)) for _ in sizes)
+
+
+def widened(node: Node) -> Shape:
+    """``broadcast_to(x, shape)``: the sizes that are written out, or those of another array."""
+    wanted = node.options.get("shape", node.options.get("size", node.inputs[1] if len(node.inputs) > 1 else None))
+    if isinstance(wanted, Node) and wanted.op == "attribute" and wanted.name == "shape":
+        return wanted.inputs[0].shape if isinstance(wanted.inputs[0], Node) else ANY
+    if not isinstance(wanted, tuple):
+        return ANY
+    return Shape(tuple(s if isinstance(s, int) else None for s in wanted))
+
+
+def selected(node: Node) -> Shape:
+    """``np.select``: its conditions lie on each other."""
+    tests = node.inputs[0] if node.inputs else None
+    items = tests.items if isinstance(tests, Items) and not tests.more else tests if isinstance(tests, tuple) else ()
+    result = Shape(())
+    for item in items:
+        result, wrong = broadcast(result, item.shape if isinstance(item, Node) else ANY)
+        if wrong is not None:
+            return ANY
+    return result if items else ANY

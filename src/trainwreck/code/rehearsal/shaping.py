@@ -20,8 +20,10 @@ from trainwreck.code.rehearsal.reshaping import (
     literal,
     normed,
     ruled,
+    selected,
     squeezed,
     taken,
+    widened,
 )
 from trainwreck.code.rehearsal.sequencing import SEQUENCES, sequence_shape
 from trainwreck.code.shapes import domain as known
@@ -42,7 +44,7 @@ SAME = frozenset(
     """neg invert not buffer data setitem loaded layer_norm batch_norm group_norm rms_norm instance_norm scale threshold
     isnan isfinite isinf logical_not log2 log10 expm1 acos asin arccos arcsin tan sinh cosh atan erfinv lgamma digamma
     masked_scatter scatter scatter_add index_fill index_add cumprod softmin bernoulli fill copy fillna
-    gumbel_softmax logit sinc trunc tolist""".split()
+    gumbel_softmax logit sinc trunc tolist argsort""".split()
 )
 """Functions of one tensor that keep its shape, beyond those of ``shapes.functions``."""
 LOSSES = frozenset(
@@ -219,6 +221,8 @@ def _function(node: Node, first: Value) -> Value:
         return _joined(node, first, args)
     if op == "einsum":
         return _einsum(node.inputs)
+    if op == "broadcast_to" or node.full == "numpy.select":
+        return widened(node) if op == "broadcast_to" else selected(node)
     made = isinstance(first, Node) and first.op in GENERATORS
     ends = op == "integers" and made and len(node.inputs) <= BOTH_ENDS and "size" not in node.options
     if ends and all(isinstance(i, int) for i in node.inputs[1:]):
