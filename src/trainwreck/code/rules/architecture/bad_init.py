@@ -19,6 +19,7 @@ from trainwreck.code.order import loops
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.initial import faint, wide
+from trainwreck.code.rehearsal.questions.same_weights import all_alike
 from trainwreck.code.rehearsal.questions.starts import stuck
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -193,7 +194,7 @@ CONSTANT = frozenset(["zeros_", "ones_", "constant_", "fill_", "zero_"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), stuck, wide, faint)
+    yield from further(__name__, project, _written(project), stuck, wide, faint, all_alike)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

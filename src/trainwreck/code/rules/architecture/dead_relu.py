@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.cut_logits import cut_at_zero
 from trainwreck.code.rehearsal.questions.units import off_from_the_start
 from trainwreck.core.evidence import Evidence
 
@@ -65,4 +66,4 @@ for x, y in loader:
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, off_from_the_start)
+    yield from further(__name__, project, answers(__name__, project, off_from_the_start), cut_at_zero)
