@@ -239,9 +239,10 @@ class Calling(Expressions):
         self.executed.add(id(function.node))
         self.running.append(function.node)
         before_modes = self.modes
+        # without a decorator, what the function switches stays switched
+        switched = function.no_grad or function.with_grad
         try:
-            # without a decorator, what the function switches stays switched
-            with self.at(place), self.grads(False) if function.no_grad else nullcontext():
+            with self.at(place), self.grads(function.with_grad) if switched else nullcontext():
                 if isinstance(function.node, ast.Lambda):
                     return self.value(function.node.body, inner)
                 if function.kind == "context":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
@@ -148,6 +150,8 @@ class Rehearsing(Holding):
             )
         kind = obj.kind if obj.cls is None else next((b for b in obj.cls.external()), obj.kind)
         last = kind.rpartition(".")[2]
+        if last in ("no_grad", "inference_mode", "enable_grad") and asked.args and isinstance(asked.args[0], Function):
+            return replace(asked.args[0], no_grad=last != "enable_grad", with_grad=last == "enable_grad")
         if last == "Sequential":
             flowing: Value = asked.args[0] if asked.args else UNKNOWN
             state = {"training": obj.training, "grad": self.grad_mode}

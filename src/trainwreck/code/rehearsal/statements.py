@@ -325,6 +325,9 @@ class Statements(Storing):
             if name in ("no_grad", "inference_mode"):
                 made.no_grad = True
                 return made
+            if name == "enable_grad":
+                made.with_grad = True
+                return made
             if name == "set_grad_enabled" and isinstance(decorator, ast.Call) and decorator.args:
                 made.no_grad = self.truth(self.value(decorator.args[0], frame)) is False
                 return made

@@ -155,7 +155,7 @@ def _mode(run: Rehearsing, asked: Asked) -> Value:
 
     given = asked.args[0] if asked.args else None
     if isinstance(given, Function):
-        given.no_grad = asked.name in ("no_grad", "inference_mode")
+        given.no_grad, given.with_grad = asked.name in ("no_grad", "inference_mode"), asked.name == "enable_grad"
         return given
     if asked.name == "set_grad_enabled":
         known = run.truth(given)

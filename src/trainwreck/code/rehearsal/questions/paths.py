@@ -84,6 +84,8 @@ def _paths(value: Node) -> list[Path]:
             elif index == 0 and isinstance(base, Node) and base.op == "sort":
                 # the sorted values stand in the order that the sort's second part gives
                 steps = (Step(("part", "", key_of(base), 1), node.place, node, moving(node)), *steps)
+        elif node.op == "map" and node.inputs and isinstance(node.inputs[0], Node):
+            behind = list(parts(node.inputs[0]))  # ``column.map(table)``: the table tells what stands for each
         elif node.op not in RANDOM and node.op not in CREATES:
             behind = [n for item in node.inputs for n in parts(item) if not statistic(n) and n.op != "param"]
         behind = [n for n in behind if n.op not in ("unknown",)]

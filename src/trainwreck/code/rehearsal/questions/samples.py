@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
@@ -47,13 +48,17 @@ def _random_cut(train: Path, held: Path) -> tuple[Node, Value] | None:
     shuffled: tuple[Node, Value] | None = None
     for mine, other in zip(train.fixed, held.fixed, strict=False):
         for step in (other, mine):
-            given = near(step.index, NEAR) if isinstance(step.index, Node | tuple | Items) else []
-            drawn = next((n for n in given if _draws(n)), None)
+            drawn = next((n for n in islice(ancestors(step.index, through=_no_test), NEAR) if _draws(n)), None)
             if drawn is not None:
                 shuffled = drawn, step.index
         if mine.key != other.key:
             return shuffled
     return None
+
+
+def _no_test(node: Node) -> bool:
+    """False for a comparison: ``df.time < 9`` is no draw, whatever other columns of the table were made of."""
+    return node.op not in ("lt", "gt", "le", "ge", "eq", "ne")
 
 
 def _draws(node: Node) -> bool:
