@@ -129,11 +129,12 @@ def _dict_copy(run: Rehearsing, asked: Asked) -> Value:
     return Table(dict(asked.receiver.entries), asked.receiver.more)
 
 
-@method("str", "format", "join", "split", "lower", "upper", "strip", "startswith", "endswith", "replace", "encode")
+@method("str", "format", "join", "split", "lower", "upper", "strip", "startswith", "endswith", "replace", "encode",
+        "removeprefix", "removesuffix", "lstrip", "rstrip")  # fmt: skip
 def _text(run: Rehearsing, asked: Asked) -> Value:
     text, args = asked.receiver, asked.args
     plain = len(text) < 10_000 and all(isinstance(a, str | tuple) for a in args) and not asked.options
-    if asked.name in ("lower", "upper", "strip", "startswith", "endswith", "replace") and plain:
+    if asked.name not in ("format", "join", "split", "encode") and plain:
         try:
             result = getattr(text, asked.name)(*args)
             tests = run.memo.setdefault(ASKED, [])

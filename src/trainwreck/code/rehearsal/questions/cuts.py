@@ -159,6 +159,9 @@ def _source(cut: Cut) -> tuple[Node, str]:
     node, kind = cut.node, cut.kind
     wanted = {id(p) for p in cut.lost}
     for _ in range(200):
+        direct = any(isinstance(i, Node) and i.op == "param" and id(i) in wanted for i in node.inputs)
+        if kind in ("behind", "no_grad") and direct:
+            return node, "no_grad"  # a layer that is to learn; what is behind it may only have made the data
         following = next((n for n in _inner(node) if n.op != "param" and not n.grad and _params(n) & wanted), None)
         if following is None:
             break
@@ -187,13 +190,16 @@ def _answers(run: Rehearsing, kind: str, text: str) -> Iterator[Answer]:
 
 def switched_off(run: Rehearsing) -> Iterator[Answer]:
     """The context or decorator that switches gradients off around what is to be trained."""
+    found: list[tuple[Place, Cut]] = []
     for cut in cuts(run):
         node, why = _source(cut)
-        if why != "no_grad":
-            continue
-        place = _switch(run, node)
+        place = _switch(run, node) if why == "no_grad" else None
         if place is not None:
-            yield Answer(place, f"gradients are off here, and {_names(cut)} never learn", _proof(cut))
+            found.append((place, cut))
+    # what only made the data (an agent that acts) may be without gradients: the step itself comes first
+    own = [(place, cut) for place, cut in found if cut.loss is not None and place[1] is cut.loss[1]]
+    for place, cut in own or found:
+        yield Answer(place, f"gradients are off here, and {_names(cut)} never learn", _proof(cut))
 
 
 def _names(cut: Cut) -> str:
@@ -214,7 +220,9 @@ def _switch(run: Rehearsing, node: Node) -> Place | None:
             if isinstance(above, ast.With):
                 for item in above.items:
                     if _off(item.context_expr):
-                        return item.context_expr, scope
+                        # beside others that may well be there, the statement itself is what doesn't belong
+                        inner = next((b for b in above.body if any(n is at for n in ast.walk(b))), None)
+                        return (inner if inner is not None and len(above.body) > 1 else item.context_expr), scope
             if isinstance(above, FunctionNode):
                 for decorator in above.decorator_list:
                     if _off(decorator):

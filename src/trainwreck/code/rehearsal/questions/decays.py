@@ -41,6 +41,36 @@ def swapped(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(place, text, proof, severity="warning")
 
 
+def sorted_in_vain(run: Rehearsing) -> Iterator[Answer]:
+    """Gains and biases are sorted out, and decay like the rest: their group has the same decay, or nothing in it."""
+    moving = {id(e.subject) for e in steps(run)}
+    for optimizer in (o for o in run.objects if is_optimizer(o) and id(o) in moving):
+        found = run.groups(optimizer)
+        groups = [g for g in found.items if isinstance(g, Table)]
+        if len(groups) != 2 or found.more or len(groups) != len(found.items) or optimizer.place is None:
+            continue
+        decays = [number(run, g.entries.get("weight_decay", optimizer.get("weight_decay"))) for g in groups]
+        lists = [g.entries.get("params") for g in groups]
+        if None in decays or any(not isinstance(i, Items) or i.more for i in lists):
+            continue
+        (one, two), (first, second) = groups, decays
+        for group, other, decay, rest in ((one, two, first, second), (two, one, second, first)):
+            mine, others = _held(group), _held(other)
+            flat = [p for p in others if _flat(p)]
+            if not mine and decay == 0 and rest and len(flat) >= FEW and any(_weights(p) for p in others):
+                text = "nothing falls into the group without weight decay: gains and biases decay with the weights"
+                yield Answer(_listed([group]) or optimizer.place, text, (optimizer.place,), severity="warning")
+                return
+            rates = [{k: v for k, v in g.entries.items() if k != "params" and not isinstance(v, Node)}
+                     for g in (group, other)]  # fmt: skip
+            alike = bool(decay) and "weight_decay" in group.entries and rates[0] == rates[1]
+            sorted_out = len(mine) >= FEW and len(flat) == 0 and all(_flat(p) for p in mine)
+            if alike and sorted_out and any(_weights(p) for p in others):
+                text = "gains and biases have a group of their own here, and decay in it like the weights"
+                yield Answer(optimizer.place, text, severity="warning")
+                return
+
+
 def _held(group: Table) -> list[Node]:
     params = group.entries.get("params")
     return [p for p in params.items if isinstance(p, Node) and p.op == "param"] if isinstance(params, Items) else []

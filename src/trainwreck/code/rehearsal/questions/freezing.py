@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 
 from trainwreck.code.params import KEEPERS
 from trainwreck.code.rehearsal import Rehearsing
@@ -64,6 +65,40 @@ def _first_layers(run: Rehearsing, event: Event) -> Iterator[Answer]:
             text = f"{param.name} is frozen here with the values that it was made with, nothing trained it before"
             yield Answer(stopped.place, text, (event.place,) if event.place is not None else ())
             return
+
+
+def still_frozen(run: Rehearsing) -> Iterator[Answer]:
+    """A second optimizer is made for more parameters than the first, and all that it adds are frozen: it does the same
+    as the one before. Or what is set free has no parameters at all."""
+    for event in run.tape:
+        if event.name == "requires_grad" and is_module(event.subject) and event.args[:1] == (True,) and event.place:
+            params, whole = run.parameters(event.subject)
+            inside = _around(run, event.subject)
+            if not params and whole and inside and all(p.trainable is False for p in inside):
+                yield Answer(event.place, "this part has no parameters of its own: nothing is set free")
+                return
+    found = [s.subject for s in steps(run) if s.turns]
+    made = sorted(dict.fromkeys(found), key=lambda o: o.serial)
+    for one, other in pairwise(made):
+        before, after = ids(run.optimized(one)[0]), run.optimized(other)[0]
+        added = [p for p in after if id(p) not in before]
+        known = run.optimized(one)[1] and run.optimized(other)[1] and other.place is not None
+        more = before and before < ids(after) and any(s.subject is one and s.serial < other.serial for s in steps(run))
+        if not known or not more or not added or any(p.trainable is not False for p in added):
+            continue
+        stopped = [_frozen_at(p) for p in added]
+        if all(e is not None and e.serial < other.serial for e in stopped) and other.place is not None:
+            text = f"all that this optimizer has more than the one before ({added[0].name}, ...) is still frozen"
+            first = stopped[0]
+            proof = (first.place,) if first is not None and first.place is not None else ()
+            yield Answer(other.place, text, proof)
+            return
+
+
+def _around(run: Rehearsing, part: Obj) -> list[Node]:
+    """The parameters of the smallest container that holds a part."""
+    holders = [o for o in run.objects if is_module(o) and any(v is part for v in o.attributes.values())]
+    return min((run.parameters(o)[0] for o in holders), key=len, default=[])
 
 
 def frozen_at_start(run: Rehearsing) -> Iterator[Answer]:

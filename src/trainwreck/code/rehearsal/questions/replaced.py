@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, candidates, is_module
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value, candidates, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
@@ -50,6 +50,52 @@ def thrown_away(run: Rehearsing) -> Iterator[Answer]:
             told.add(id(place[0]))
             text = "this layer was trained before, and starts anew here: nothing trains it again"
             yield Answer(place, text, tuple(p for p in (learned[-1].place,) if p is not None))
+
+
+def drawn_anew(run: Rehearsing) -> Iterator[Answer]:
+    """Most of the weights that were loaded into a network are drawn anew afterwards."""
+    for load in [e for e in run.tape if e.name == "load_state_dict" and is_module(e.subject) and not e.maybe]:
+        given = [n for n in run.nodes if n.op == "param" and any(w is load for w in n.writes)]
+        lost = []
+        for param in given:
+            later = [w for w in param.writes if w.serial > load.serial]
+            first = next((w for w in later if w.full.startswith("torch.nn.init") and not w.maybe), None)
+            if first is not None and not any(w.name in ("load_state_dict", "copy_") for w in later):
+                lost.append((param, first))
+        weights = [p for p in given if not p.shape.open and len(p.shape.dims) > 1]
+        large = [p for p, _ in lost if not p.shape.open and len(p.shape.dims) > 1]
+        if len(large) > 1 and 2 * len(large) > len(weights) and lost[0][1].place is not None:
+            text = "the weights that were loaded before are drawn anew here"
+            yield Answer(lost[0][1].place, text, tuple(p for p in (load.place,) if p is not None))
+            return
+
+
+def left_aside(run: Rehearsing) -> Iterator[Answer]:
+    """Weights are loaded into one network, and another one of its class, made afterwards, is trained."""
+    for load in [e for e in run.tape if e.name == "load_state_dict" and is_module(e.subject) and not e.maybe]:
+        owners = (o for o in run.objects if is_module(o) and o.cls is not None and _has(run, o, load.subject))
+        whole = next(owners, None)
+        if whole is None or load.place is None:
+            continue
+        used = [e for e in run.tape if e.serial > load.serial and e.name in ("forward", "state_dict", "deepcopy")
+                and (e.subject is whole or _has(run, whole, e.subject))]  # fmt: skip
+        copies = any(o.copy_of is whole for o in run.objects)
+        read = {id(i) for n in run.nodes if n.serial > load.serial and n.op != "param" for i in n.inputs}
+        if used or copies or any(id(p) in read for p in run.parameters(whole)[0]):
+            continue
+        for other in run.objects:
+            if other.cls is not whole.cls or other.serial < load.serial or other.place is None or other.maybe:
+                continue
+            params = run.parameters(other)[0]
+            learns = any(p is q for s in steps(run) if s.serial > load.serial for q in held(s) for p in params)
+            if learns and other.place[1] is load.place[1]:
+                text = "another network is made here: the one that was given the weights is never used"
+                yield Answer(other.place, text, (load.place,))
+                return
+
+
+def _has(run: Rehearsing, module: Obj, part: Value) -> bool:
+    return module is part or any(inner is part for _, inner in run.submodules(module, deep=True))
 
 
 def _renewals(run: Rehearsing) -> Iterator[tuple[Event, list[Node], list[Node]]]:

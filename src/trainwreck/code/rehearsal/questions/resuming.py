@@ -311,7 +311,7 @@ def counter_forgotten(run: Rehearsing) -> Iterator[Answer]:
             if key in read or (id(given) in resume.used and not isinstance(given, int | float)):
                 continue
             place = _asked_otherwise(resume) or resume.place_of(key)
-            if place is not None and any(_bounds_loop(run, n) or _decides(run, n) for n in _names(run, key)):
+            if place is not None and any(_bounds_loop(run, n) or decides(run, n) for n in _names(run, key)):
                 yield Answer(place, f"'{key}' is in the file and is not read back: counting starts at zero")
                 return
 
@@ -330,7 +330,7 @@ def _bounds_loop(run: Rehearsing, name: str) -> bool:
     return False
 
 
-def _decides(run: Rehearsing, name: str) -> bool:
+def decides(run: Rehearsing, name: str) -> bool:
     """True for a name that is counted up one by one, and by which something other than a text is worked out."""
     nodes = [(n, scope) for walked in run.project.walked.values() for scope in walked.scopes for n in scope.nodes]
     counted = any(

@@ -6,13 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.calls import written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Table, candidates, is_module
 from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
-from trainwreck.code.rehearsal.questions.resuming import Resume, resumes
+from trainwreck.code.rehearsal.questions.resuming import Resume, decides, resumes
 from trainwreck.code.scopes import Scope
 
 COUNTER = pattern(r"step|epoch|iter|round|updates", re.IGNORECASE)
@@ -81,6 +82,24 @@ def never_kept(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
+def built_again(run: Rehearsing) -> Iterator[Answer]:
+    """An optimizer is given back its state, and another one is made for the same parameters and steps in its place."""
+    for load in run.tape:
+        if load.name != "load_state_dict" or not is_optimizer(load.subject) or load.maybe:
+            continue
+        mine = {id(p) for p in run.optimized(load.subject)[0]}
+        after = [s for s in steps(run) if s.serial > load.serial and s.turns]
+        new = next((s.subject for s in after if s.subject.serial > load.serial and s.subject.kind == load.subject.kind
+                    and mine == {id(p) for p in run.optimized(s.subject)[0]}), None)  # fmt: skip
+        again = any(e.name == "load_state_dict" and e.subject is new for e in run.tape)
+        if mine and new is not None and not again and all(s.subject is not load.subject for s in after):
+            place = new.place
+            if place is not None and load.place is not None and place[1] is load.place[1] and not new.maybe:
+                yield Answer(place, "this takes the place of the optimizer that was restored: its state begins anew",
+                             (load.place,))  # fmt: skip
+                return
+
+
 def _source(value: object) -> object:
     return value.inputs[0] if isinstance(value, Node) and value.op == "state_dict" and value.inputs else value
 
@@ -119,6 +138,37 @@ def counter_dropped(run: Rehearsing) -> Iterator[Answer]:
             if isinstance(name, ast.Name) and not _read(place[1], name.id):
                 yield Answer(place, f"{name.id} is where training stopped, and no loop begins there")
                 return
+
+
+def counter_unread(run: Rehearsing) -> Iterator[Answer]:
+    """``step = blob["step"]`` in a function that does nothing with it; or a count by which the object that restores
+    itself works out its rate, which is neither in the file nor set."""
+    for resume in resumes(run):
+        if resume.loaded.place is None:
+            continue
+        scope = resume.loaded.place[1]
+        for node in scope.nodes:
+            target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+            name = target.id if isinstance(target, ast.Name) and scope.kind == "function" else ""
+            if name and isinstance(node, ast.Assign) and _counter(node.value, resume) and not _read(scope, name):
+                yield Answer(
+                    (node, scope), f"{name} is a name of this function: the count outside of it begins at zero"
+                )
+                return
+        if scope.owner is not None and resume.network.place is not None:
+            for name in _own_counts(scope):
+                if not any(COUNTER.search(k) for k in resume.entries) and decides(run, name):
+                    yield Answer(resume.network.place, f"{name} is not in the file: it counts from zero again")
+                    return
+
+
+def _own_counts(scope: Scope) -> list[str]:
+    """Attributes that methods of the class count up, and that this function doesn't set."""
+    owner = scope.owner
+    methods = owner.children if owner is not None else ()
+    counted = [n.target for m in methods for n in m.nodes if isinstance(n, ast.AugAssign) and isinstance(n.op, ast.Add)]
+    names = {written(t) for t in counted if isinstance(t, ast.Attribute) and COUNTER.search(t.attr)}
+    return sorted(names - {written(t) for n in scope.nodes if isinstance(n, ast.Assign) for t in n.targets})
 
 
 def _counter(value: ast.expr | None, resume: Resume) -> bool:

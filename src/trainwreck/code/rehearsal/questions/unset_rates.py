@@ -14,7 +14,7 @@ from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.schedules import schedules
 from trainwreck.code.scopes import Scope
 
-RATE = re.compile(r"(^|_)(lr|lrate|learning_rate)(_|$)")
+RATE = re.compile(r"(^|_)(lr|lrate|learning_rate)(_|$)|^rate$")
 SHOWN = frozenset("print info debug warning log write add_scalar append set_postfix set_description format".split())
 """Calls that only show or keep what they are given."""
 

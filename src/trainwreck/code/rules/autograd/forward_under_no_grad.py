@@ -199,10 +199,18 @@ def _parts(project: Project) -> Iterator[Evidence]:
                 if isinstance(node, ast.Call) and written(node.func) in (f"self.{name}", f"self.{name}.forward")
             ]
             around = [_switched_off(project, c) for c in uses]
-            if uses and all(a is not None for a in around) and not KEEPERS.search(name) and around[0] is not None:
+            first = _in_the_step(project, uses)
+            off = around[first] if uses else None
+            if uses and all(a is not None for a in around) and not KEEPERS.search(name) and off is not None:
                 text = f"self.{name} is among the trained parameters and only runs without gradients"
-                yield sighting(__name__, (around[0], uses[0].scope), text)
+                yield sighting(__name__, (off, uses[first].scope), text)
                 break
+
+
+def _in_the_step(project: Project, uses: list[Call]) -> int:
+    """Which of the calls stands in a function that runs backward; else the first."""
+    stepping = {c.scope for c in project.calls("backward")}
+    return next((n for n, c in enumerate(uses) if c.scope in stepping), 0)
 
 
 def _networks(project: Project) -> Iterator[Evidence]:
@@ -236,10 +244,11 @@ def _networks(project: Project) -> Iterator[Evidence]:
                 continue  # the same name in two functions need not be the same network
             trained = [c for c in uses if not EVALUATES.search(c.scope.name)]
             if trained and not handed and all(a is not None for a in around):
-                first = next(a for c, a in zip(uses, around, strict=True) if c is trained[0])
+                shown = trained[_in_the_step(project, trained)]
+                first = next(a for c, a in zip(uses, around, strict=True) if c is shown)
                 if first is not None:
                     text = f"{name} is among the trained parameters and only runs without gradients"
-                    yield sighting(__name__, (first, trained[0].scope), text, proof=[built])
+                    yield sighting(__name__, (first, shown.scope), text, proof=[built])
                     return
 
 

@@ -22,7 +22,7 @@ from trainwreck.code.phases import ADAPTER, Event, covers, events
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.cutoff import frozen_group
-from trainwreck.code.rehearsal.questions.freezing import frozen_at_start, new_frozen
+from trainwreck.code.rehearsal.questions.freezing import frozen_at_start, new_frozen, still_frozen
 from trainwreck.code.rehearsal.questions.idle_terms import left_frozen
 from trainwreck.code.rehearsal.questions.name_tests import misspelt
 from trainwreck.code.rehearsal.questions.unused import never_called
@@ -131,7 +131,7 @@ def main(loader, ce):
 LOADED = pattern(
     r"load_state_dict|torch\.load|load_file|from_pretrained|pretrained|weights=|hub\.load|restore|checkpoint"
 )
-ALWAYS = (new_frozen, never_called, frozen_group, left_frozen, misspelt)
+ALWAYS = (new_frozen, never_called, frozen_group, left_frozen, misspelt, still_frozen)
 RANDOM = pattern(r"random feature|reservoir|echo state|probe|adapter|lora|low.rank|fourier|extreme", re.IGNORECASE)
 """Programs in which layers with random weights are meant, or stand for ones that were trained elsewhere."""
 TOGGLED = pattern(

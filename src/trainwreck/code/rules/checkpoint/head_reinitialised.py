@@ -16,7 +16,7 @@ from trainwreck.code.facts import later, text_of
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.replaced import replaced, thrown_away
+from trainwreck.code.rehearsal.questions.replaced import drawn_anew, left_aside, replaced, thrown_away
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -75,7 +75,7 @@ DRAWS = pattern(r"init\.\w+_\(|\.(normal_|uniform_|zero_|fill_)\(|reset_paramete
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), replaced, thrown_away)
+    yield from further(__name__, project, _written(project), replaced, thrown_away, drawn_anew, left_aside)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -18,7 +18,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.resuming import counter_forgotten
-from trainwreck.code.rehearsal.questions.stored import counter_dropped
+from trainwreck.code.rehearsal.questions.stored import counter_dropped, counter_unread
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -106,7 +106,7 @@ COUNTERS = pattern(r"^(epochs?|steps?|iters?|iterations?|global_step|start_epoch
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), counter_forgotten, counter_dropped)
+    yield from further(__name__, project, _seen(project), counter_forgotten, counter_dropped, counter_unread)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -19,7 +19,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.decays import swapped
+from trainwreck.code.rehearsal.questions.decays import sorted_in_vain, swapped
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -69,6 +69,7 @@ STRONG = 0.05
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, swapped)
+    yield from answers(__name__, project, sorted_in_vain)
     for built in optimizers(project):
         value = only(project, option(project, built, "weight_decay"))
         params = built.argument("params", 0)

@@ -7,6 +7,7 @@ When it is fine: Monte-Carlo dropout on purpose.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
@@ -71,19 +72,34 @@ FUNCTIONS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", 
 PURPOSE = pattern(r"mc_?drop|monte|bayes|uncertain|prenet|always", re.IGNORECASE)
 
 
+TRAINING = re.compile("training")
+
+
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(__name__, project, _written(project), stays_random)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
+    yield from _made_in_place(project)
     for call in project.calls(*FUNCTIONS):
         if "torch.nn.functional" not in project.called(call) or not complete(project, call):
             continue
         owner = call.scope.owner
         if owner is None or not project.is_a(owner, "Module") or option(project, call, "training", 2) is not None:
             continue
-        if PURPOSE.search(owner.name) or guarded(project, call.node, call.scope, re.compile("training")):
+        if PURPOSE.search(owner.name) or guarded(project, call.node, call.scope, TRAINING):
             continue
         if only(project, option(project, call, "p", 1)) == 0:
             continue
         yield sighting(__name__, call, "this dropout ignores eval(): training= is not passed, and its default is True")
+
+
+def _made_in_place(project: Project) -> Iterator[Evidence]:
+    """``nn.Dropout(0.1)(x)`` in a forward: made anew at each call, it is no part of the network and knows no eval()."""
+    for call in project.calls("Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout"):
+        owner, above = call.scope.owner, project.parent(call.node, call.scope)
+        if owner is None or call.scope.name != "forward" or not project.is_a(owner, "Module"):
+            continue
+        run = isinstance(above, ast.Call) and above.func is call.node
+        if run and "torch.nn" in project.called(call) and not guarded(project, call.node, call.scope, TRAINING):
+            yield sighting(__name__, call, "this layer is made anew at each call, in training mode: it ignores eval()")
