@@ -71,7 +71,7 @@ def written(labels: Value) -> Iterator[tuple[int, Node]]:
         seen.add(id(node))
         inputs, place = node.inputs, PUT.get(node.op, 0)
         if place and len(inputs) > 1:
-            kept = inputs[1:3] if node.op == "where" else inputs[:1]
+            kept = inputs[1:3] if node.op == "where" else inputs[: place + 1]
             numbers = inputs[1:3] if node.op == "where" else inputs[place : place + 1]
             yield from ((i, node) for i in numbers if type(i) is int and i not in gone)
             gone |= _replaced(inputs[2] if node.op == "setitem" else inputs[0 if node.op == "where" else 1])

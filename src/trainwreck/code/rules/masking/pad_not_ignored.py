@@ -20,6 +20,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.padded import memory_padding_seen, padding_counts, padding_seen
 from trainwreck.code.rehearsal.questions.stand_ins import tokens_counted
+from trainwreck.code.rehearsal.questions.void_labels import void_tokens
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses
@@ -107,7 +108,12 @@ def find(project: Project) -> Iterator[Evidence]:
         yield from found
     if not found:
         yield from further(
-            __name__, project, answers(__name__, project, padding_seen), memory_padding_seen, tokens_counted
+            __name__,
+            project,
+            answers(__name__, project, padding_seen),
+            memory_padding_seen,
+            tokens_counted,
+            void_tokens,
         )
 
 

@@ -14,6 +14,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.pixels import not_ignored
 from trainwreck.code.rehearsal.questions.stand_ins import pixels_counted
+from trainwreck.code.rehearsal.questions.void_labels import void_pixels
 from trainwreck.core.evidence import Evidence
 
 EACH = """
@@ -92,4 +93,4 @@ for step in range(100):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, answers(__name__, project, not_ignored), pixels_counted)
+    yield from further(__name__, project, answers(__name__, project, not_ignored), pixels_counted, void_pixels)
