@@ -105,6 +105,46 @@ def _apart(summary: Node, other: Node) -> Place | None:
 
 
 JOINED = frozenset(["stack", "vstack", "concatenate", "cat"])
+
+
+def fitted_twice(run: Rehearsing) -> Iterator[Answer]:
+    """The training is scaled by its mean and spread in one line, the evaluation by its own in another.
+
+    Each statistic is of just what it scales, and both are written out: no function scales whatever it is given."""
+    both = sides(run)
+    train = [(p, scale, s) for p in both.train for scale, s in scaled(p) if _itself(p, s)]
+    if not train:
+        return
+    known = {id(s) for _, _, s in train}
+    lines = {id(at[0]) for _, scale, s in train for at in (scale.place, s.place) if at is not None}
+    for event, path in both.held:
+        for scale, summary in scaled(path):
+            if scale.place is None or summary.place is None or id(summary) in known or not _itself(path, summary):
+                continue
+            if {id(scale.place[0]), id(summary.place[0])} & lines or scale.turns or summary.turns:
+                continue
+            if scale.place[1].kind == "function" and scale.stack and _called_twice(run, scale):
+                continue
+            if any(_same_rows(p, path) for p, _, _ in train):
+                continue
+            text = "the evaluation is scaled by statistics of its own here, not by those of the training data"
+            proof = (train[0][2].place, event.place)
+            yield Answer(summary.place, text, tuple(p for p in proof if p is not None))
+            return
+
+
+def _itself(path: Path, summary: Node) -> bool:
+    """True for a statistic of just what lies on the way."""
+    return any(n is i for n in path.nodes for i in summary.inputs)
+
+
+def _called_twice(run: Rehearsing, scale: Node) -> bool:
+    """True for a line that scales several arrays: the function is meant for whatever it is given."""
+    place = scale.place[0] if scale.place is not None else None
+    same = [n for n in run.nodes if n.op == scale.op and n.place is not None and n.place[0] is place]
+    return len({id(n.inputs[0]) for n in same if n.inputs}) > 1
+
+
 PICKED = frozenset(["element", "batch", "index"])
 """What stands for one sample, or one batch, of the data."""
 

@@ -25,9 +25,10 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.columns_apart import function_left_out
 from trainwreck.code.rehearsal.questions.evaluation import scaled_apart
+from trainwreck.code.rehearsal.questions.given_back import on_another_scale
 from trainwreck.code.rehearsal.questions.latents import other_latents
 from trainwreck.code.rehearsal.questions.one_sided import scaled_there_alone
-from trainwreck.code.rehearsal.questions.refits import each_by_its_own, own_statistics
+from trainwreck.code.rehearsal.questions.refits import each_by_its_own, fitted_twice, own_statistics
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -73,6 +74,8 @@ def find(project: Project) -> Iterator[Evidence]:
         other_latents,
         own_statistics,
         each_by_its_own,
+        fitted_twice,
+        on_another_scale,
     )
 
 

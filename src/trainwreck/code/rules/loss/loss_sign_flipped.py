@@ -18,6 +18,8 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.attraction import pushed_apart
+from trainwreck.code.rehearsal.questions.drawn_items import drawn_pushed_up
 from trainwreck.code.rehearsal.questions.energies import against_sampler
 from trainwreck.code.rehearsal.questions.flows import stretched
 from trainwreck.code.rehearsal.questions.forms import clip_turned
@@ -31,6 +33,7 @@ from trainwreck.code.rehearsal.questions.pulling import (
     views_apart,
 )
 from trainwreck.code.rehearsal.questions.quantiles import sides_exchanged
+from trainwreck.code.rehearsal.questions.shares_of_overlap import overlap_falls
 from trainwreck.code.rehearsal.questions.signs import divergence, flipped
 from trainwreck.code.rehearsal.questions.soft import squashed_wrongly, temperature_turned
 from trainwreck.code.rehearsal.questions.spread import narrowed
@@ -200,7 +203,8 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from found
     if not found:
         pulls = (pulled_apart, views_apart, divergence_maximised, sets_apart, choices_dulled, margin_turned, wrong_way)
-        yield from further(__name__, project, (), flipped, *pulls)
+        rest = list(further(__name__, project, (), flipped, pushed_apart, *pulls))
+        yield from rest or further(__name__, project, (), overlap_falls, drawn_pushed_up)
         yield from answers(__name__, project, clip_turned)
         yield from answers(__name__, project, squashed_wrongly)
         yield from answers(__name__, project, temperature_turned)
