@@ -164,6 +164,12 @@ def _mode(run: Rehearsing, asked: Asked) -> Value:
     return run.thing(asked.full, asked.args, asked.options, asked.place)
 
 
+@function("torch.set_default_dtype")
+def _default_type(run: Rehearsing, asked: Asked) -> Value:
+    run.event("set_default_dtype", None, asked.args, asked.options, asked.place)
+    return None
+
+
 @function("torch.is_grad_enabled")
 def _grad_mode(run: Rehearsing, asked: Asked) -> Value:
     return run.grad_mode

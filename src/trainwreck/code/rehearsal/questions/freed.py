@@ -42,7 +42,7 @@ def twice(run: Rehearsing) -> Iterator[Answer]:
                 event.place is None
                 or id(event.place[0]) in told
                 or _either(run, before, event)
-                or not (_same_turns(before, event) or _several(before, event))
+                or not ((_same_turns(before, event) and not _same_way(before, event)) or _several(before, event))
             ):
                 continue
             freed = {id(n) for n in _graph(before)}
@@ -50,6 +50,12 @@ def twice(run: Rehearsing) -> Iterator[Answer]:
                 told.add(id(event.place[0]))
                 yield Answer(event.place, "the graph of this loss was freed by the backward before it",
                              _places(before.place))  # fmt: skip
+
+
+def _same_way(before: Event, event: Event) -> bool:
+    """True for one call that is reached by the same calls again: a turn of a comprehension."""
+    ways = [tuple(id(at[0]) for at in (*e.stack, *_places(e.place))) for e in (before, event)]
+    return ways[0] == ways[1]
 
 
 def _several(before: Event, event: Event) -> bool:
@@ -113,13 +119,17 @@ def built_once(run: Rehearsing) -> Iterator[Answer]:
 def stepped_between(run: Rehearsing) -> Iterator[Answer]:
     """A step that changes weights in place which the backward of an earlier forward still reads."""
     told: set[int] = set()
-    for event in backwards(run):
+    gone: set[int] = set()
+    for event in sorted(backwards(run), key=lambda e: e.serial):
+        passed = list(_graph(event))
+        earlier = set(gone)
+        if not _keeps(event):
+            gone |= {id(n) for n in passed}
         before = [s for s in steps(run) if s.serial < event.serial and set(s.tests) <= set(event.tests)]
         if not before or event.get("inputs") is not None:
             continue
-        gone = {id(n) for b in backwards(run) if b.serial < event.serial and not _keeps(b) for n in _graph(b)}
-        for node in _graph(event):
-            mine = id(node) not in gone and _same_turns(node, event)
+        for node in passed:
+            mine = node.op in SAVES_WEIGHT and id(node) not in earlier and _same_turns(node, event)
             step = _changed(run, node, before) if mine else None
             if step is None or _lazy(run, node):
                 continue
@@ -133,7 +143,7 @@ def stepped_between(run: Rehearsing) -> Iterator[Answer]:
 def _changed(run: Rehearsing, node: Node, before: list[Event]) -> Event | None:
     """The step that changes a weight after ``node`` was computed with it, if the gradient of its input needs it."""
     data = node.inputs[0] if node.inputs else None
-    if node.op not in SAVES_WEIGHT or not isinstance(data, Node) or not data.grad or data.op == "param":
+    if not isinstance(data, Node) or not data.grad or data.op == "param":
         return None
     weights = {id(p) for p in node.inputs[1:] if isinstance(p, Node) and p.op == "param"}
     for step in (s for s in before if s.serial > node.serial):

@@ -94,7 +94,7 @@ def carried(run: Rehearsing) -> Iterator[Answer]:
             inside = {id(n): n for n in _hung(earlier.subject)}
             old = next((n for n in _hung(event.subject) if id(n) in inside and n.op not in ("param", "buffer")
                         and earlier.turns[-1] in n.turns), None)  # fmt: skip
-            place = _made_at(old, event) if old is not None else None
+            place = (_kept_in(run, old) or _made_at(old, event)) if old is not None else None
             if place is not None:
                 text = "this carries the graph of the step before into the next one: it is never detached"
                 yield Answer(place, text, (event.place,))
@@ -104,6 +104,16 @@ def carried(run: Rehearsing) -> Iterator[Answer]:
 
 def _hung(loss: Value) -> Iterator[Node]:
     return (n for n in ancestors(loss, through=lambda n: n.grad and n.op not in ("param", "detach")) if n.grad)
+
+
+def _kept_in(run: Rehearsing, node: Node) -> Place | None:
+    """Where an object of the program keeps the value in an attribute, inside one of its methods."""
+    for event in run.tape:
+        kept = event.name == "set" and len(event.args) > 1 and bool(event.turns)
+        held = [m for n in parts(event.args[1]) for m in (n, *n.inputs)] if kept else []
+        if any(m is node for m in held) and event.place is not None and event.place[1].owner is not None:
+            return event.place
+    return None
 
 
 def _made_at(node: Node, event: Event) -> Place | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from trainwreck.code.bounds import origin
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, External, Node, Obj, Place, Value, is_module
+from trainwreck.code.rehearsal.domain import Event, External, Function, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.averaging import updates
@@ -39,22 +40,69 @@ ADAMS = frozenset(["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop"])
 def lost_in_bfloat16(run: Rehearsing) -> Iterator[Answer]:
     """Weights in bfloat16 that one of torch's optimizers moves in steps which mostly round to nothing."""
     start = min((e.serial for e in run.tape if e.name == "backward"), default=0)
-    casts = [e for e in run.tape if e.serial < start and e.name in CASTS and _dtype(e) and is_module(e.subject)]
-    last: dict[int, Event] = {}
-    for cast in casts:
-        for param in run.parameters(cast.subject)[0]:
-            last[id(param)] = cast
+    last = _types(run, start)
     for optimizer in [o for o in run.objects if is_optimizer(o)]:
         if not _small(run, optimizer):
             continue
         held, _ = run.optimized(optimizer)
-        kinds = {id(last[id(p)]): last[id(p)] for p in held if id(p) in last and p.trainable is not False}
-        if len(kinds) != 1 or not all(id(p) in last for p in held):
+        kinds = {id(last[id(p)].place[0]): last[id(p)] for p in held if id(p) in last and p.trainable is not False}
+        if not kinds or not all(id(p) in last for p in held) or {k.name for k in kinds.values()} != {"bfloat16"}:
             continue
         cast = next(iter(kinds.values()))
-        if _dtype(cast) == "bfloat16" and not cast.maybe and cast.place is not None:
+        if not cast.maybe and (len(kinds) == 1 or cast.event is None):
             text = f"updates with a rate of {optimizer.get('lr', 1):g} are mostly rounded away in bf16 weights"
-            yield Answer(_chosen(run, cast), text, tuple(p for p in (optimizer.place,) if p is not None))
+            place = _chosen(run, cast.event) if cast.event is not None else cast.place
+            yield Answer(place, text, tuple(p for p in (optimizer.place,) if p is not None))
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """What decided the type of a parameter."""
+
+    name: str
+    place: Place
+    maybe: int
+    event: Event | None = None
+
+
+def _types(run: Rehearsing, start: int) -> dict[int, Cast]:
+    """By ``id`` of a parameter: what its type was set to last before training, where anything did."""
+    found: dict[int, Cast] = {}
+    switches = [e for e in run.tape if e.name == "set_default_dtype" and e.place is not None and e.serial < start]
+    for param in (n for n in run.nodes if n.op == "param" and n.serial < start):
+        owner = param.owner
+        given = owner.options.get("dtype") if owner is not None else None
+        before = [e for e in switches if e.serial < param.serial]
+        if isinstance(given, External) and owner is not None and owner.place is not None:
+            found[id(param)] = Cast(given.name, owner.place, owner.maybe)
+        elif before and before[-1].place is not None:
+            found[id(param)] = Cast(_dtype(before[-1]), before[-1].place, before[-1].maybe)
+        for write in param.writes:
+            cast = _assigned(run, write) if write.name == "copy_" and write.serial < start else ""
+            if cast and write.place is not None:
+                found[id(param)] = Cast(cast, write.place, write.maybe)
+    for event in (e for e in run.tape if e.serial < start and e.place is not None and is_module(e.subject)):
+        through = event.args[0] if event.name == "_apply" and event.args else None
+        name = _dtype(event) if event.name in CASTS else ""
+        if isinstance(through, Function):
+            name = "bfloat16" if "bfloat16" in ast.unparse(through.node) else ""
+        if name and event.place is not None:
+            for param in run.parameters(event.subject)[0]:
+                found[id(param)] = Cast(name, event.place, event.maybe, event)
+    return found
+
+
+def _assigned(run: Rehearsing, write: Event) -> str:
+    """The type in ``p.data = p.data.bfloat16()``; copying into a parameter leaves its own."""
+    statement = run.project.statement(*write.place) if write.place is not None else None
+    value = write.args[0] if write.args else None
+    into_data = isinstance(statement, ast.Assign) and any(
+        isinstance(t, ast.Attribute) and t.attr == "data" for t in statement.targets
+    )
+    if not into_data or not isinstance(value, Node):
+        return ""
+    given = next((i.name for i in (*value.inputs, *value.options.values()) if isinstance(i, External)), "")
+    return value.op if value.op in TYPES else given if value.op in ("to", "type") else ""
 
 
 def _dtype(event: Event) -> str:

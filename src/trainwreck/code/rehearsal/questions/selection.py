@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value, candidates
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.places import named, written_number
 from trainwreck.code.scopes import Scope
@@ -74,6 +74,8 @@ def _told(node: Node) -> bool | None:
     """What the operation itself says: equal to the label is a hit, a loss or a difference that is squared an error."""
     if node.op == "eq":
         return True
+    if node.op in ("and", "logical_and", "bitwise_and") and (both := _both_hold(node)) is not None:
+        return both
     if (node.op.endswith(("_loss", "entropy", "_logits")) and node.op != "entropy") or (
         node.op in ("pow", "square", "abs")
         and node.inputs
@@ -84,6 +86,18 @@ def _told(node: Node) -> bool | None:
     if "sklearn" in node.full or "torchmetrics" in node.full or "torcheval" in node.full:
         return _word(node.op)
     return None
+
+
+def _both_hold(node: Node) -> bool | None:
+    """True for ``(logit > 0) & (label > 0.5)``, counted hits; False where the two sides are asked for the opposite."""
+    sides = [i for i in node.inputs[:2] if isinstance(i, Node) and i.op in ABOVE | BELOW]
+    if len(sides) != 2:
+        return None
+    learned = [any(n.op == "param" for n in near(s, MAX_NODES)) for s in sides]
+    return (sides[0].op in ABOVE) is (sides[1].op in ABOVE) if learned[0] is not learned[1] else None
+
+
+ABOVE, BELOW = frozenset(["gt", "ge"]), frozenset(["lt", "le"])
 
 
 def _turned(node: Node) -> bool | None:
@@ -112,7 +126,8 @@ def _line(node: Node) -> Iterator[Node]:
     for _ in range(6):
         yield node
         first = node.inputs[0] if node.inputs else None
-        if node.op not in THROUGH or not isinstance(first, Node):
+        scaled = node.op == "div" and all(isinstance(i, int | float) and i > 0 for i in node.inputs[1:])
+        if not (node.op in THROUGH or scaled) or not isinstance(first, Node):
             return
         node = first
 
