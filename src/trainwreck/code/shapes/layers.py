@@ -93,6 +93,9 @@ def applied(layer: Layer, given: list[Value], report: Report) -> Value:
         expect(layer, shape, shape.dim(-1), size(layer.get("in_features", 0)), "features", report)
         out = size(layer.get("out_features", 1))
         return shape.replaced(-1, out, layer.call) if shape.dims else Shape((out,), True, layer.call)
+    if name == "LazyLinear":
+        out = size(layer.get("out_features", 0))
+        return shape.replaced(-1, out, layer.call) if shape.dims else Shape((out,), True, layer.call)
     if name == "Bilinear":
         return Shape((size(layer.get("out_features", 2)),), True, layer.call)
     if name.startswith(("Conv", "LazyConv")):

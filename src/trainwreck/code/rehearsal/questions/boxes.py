@@ -77,7 +77,9 @@ def layer_of(base: Node) -> Obj | None:
     found = near(base, MAX_CHAIN)
     if not any(n.op == "param" for n in near(base, 400)):
         return None
-    return next((n.owner for n in found if n.op in ("linear", "conv2d") and isinstance(n.owner, Obj)), None)
+    return next(
+        (n.owner for n in found if n.op in ("linear", "lazylinear", "conv2d") and isinstance(n.owner, Obj)), None
+    )
 
 
 def _origin(base: Node) -> object:
@@ -92,7 +94,7 @@ def read(value: Node) -> tuple[Layout, Node] | None:
     """The layout changes on the way to a value, and what they began with."""
     centres = corners = 0
     for _ in range(MAX_CHAIN):
-        change = _conversion(value)
+        change = conversion(value)
         inner: Value = None
         if change is not None:
             (more, other), inner = change
@@ -125,7 +127,7 @@ def _sliced(index: Value) -> bool:
     return all(i is None or i is Ellipsis or (isinstance(i, Obj) and i.kind == "builtins.slice") for i in items)
 
 
-def _conversion(node: Node) -> tuple[Layout, Node] | None:
+def conversion(node: Node) -> tuple[Layout, Node] | None:
     """What a joining of computed coordinates does to the layout, and the boxes that it reads."""
     if node.op == "box_convert" and node.inputs and isinstance(node.inputs[0], Node):
         ways = {("cxcywh", "xyxy"): (1, 0), ("xyxy", "cxcywh"): (-1, 0), ("xywh", "xyxy"): (0, 1),

@@ -38,7 +38,7 @@ def overlap_of_centres(run: Rehearsing) -> Iterator[Answer]:
     alike = {id(o.layer) for o in found if o.layout == o.given}
     for one in found:
         if one.layout != one.given:
-            place = _called(one.node) if id(one.layer) in alike else None
+            place = called(one.node) if id(one.layer) in alike else None
             if place is not None:
                 text = "one of the two is converted to another layout before they are compared here, the other is not"
                 yield Answer(place, text, tuple(p for p in (one.node.place,) if p is not None))
@@ -47,9 +47,9 @@ def overlap_of_centres(run: Rehearsing) -> Iterator[Answer]:
         if one.layout != PLAIN:
             continue
         other = next((o for o in found if o.layer is one.layer and o.layout == o.given == CONVERTED), None)
-        if other is None and not _by_centre(one.target):
+        if other is None and not by_centre(one.target):
             continue
-        place = _apart(one.node, other.node) if other is not None else _called(one.node)
+        place = _apart(one.node, other.node) if other is not None else called(one.node)
         if place is not None:
             text = "the overlap is computed from corners, and is given centres and sizes here"
             yield Answer(place, text, tuple(p for p in (one.node.place, other.node.place if other else None) if p))
@@ -81,14 +81,14 @@ def _apart(one: Node, other: Node) -> Place | None:
     return one.place
 
 
-def _called(node: Node) -> Place | None:
+def called(node: Node) -> Place | None:
     """Where the function that holds the formula is called."""
     return node.stack[-1] if node.stack and node.place is not None and node.stack[-1][1] is not node.place[1] else (
         node.place
     )  # fmt: skip
 
 
-def _by_centre(value: Node) -> bool:
+def by_centre(value: Node) -> bool:
     """True where the data are put together as centre and size: ``[x + w / 2, y + h / 2, w, h]``."""
     at: Value = value
     for _ in range(20):
@@ -99,6 +99,8 @@ def _by_centre(value: Node) -> bool:
         items = list(held.items) if isinstance(held, Items) else list(held) if isinstance(held, tuple) else []
         if node.op in JOINS | {"array", "asarray", "tensor"} and len(items) == COORDINATES:
             return _halved(items[0], items[2]) and _halved(items[1], items[3])
+        if node.op in JOINS and len(items) == 2 and node.shape.dims[-1:] == (COORDINATES,):
+            return _halved(items[0], items[1])
         if node.op in ("div", "mul") and len(node.inputs) > 1 and number_of(node.inputs[1]) is not None:
             at = node.inputs[0]
         elif node.op in PASSES | JOINS and node.inputs:
@@ -124,4 +126,4 @@ def _halved(centre: Value, size: Value) -> bool:
     return False
 
 
-__all__ = ["overlap_of_centres"]
+__all__ = ["by_centre", "called", "overlap_of_centres"]

@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, graph
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.joined_columns import columns_of
 from trainwreck.code.rehearsal.questions.paths import statistic
 from trainwreck.code.rehearsal.questions.roles import JOINS, bounds, trained
 
@@ -88,6 +89,8 @@ def _computed(node: Node, memo: dict[int, Size | None], depth: int) -> Size | No
         return filled  # nothing is left of the zeros that it was made with
     if op == "setitem":
         return _mixed([size(v, memo, depth) for v in given[:2]])
+    if op == "getitem" and (picked := columns_of(node))[0]:
+        return size(picked[1], memo, depth)
     if op in KEEPS:
         kept = size(given[0], memo, depth) if given and op != "either" else None
         mixed = kept if given and op != "either" else _mixed([size(v, memo, depth) for v in given])

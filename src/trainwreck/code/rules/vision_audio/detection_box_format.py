@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.boxes import two_layouts
+from trainwreck.code.rehearsal.questions.decoded_boxes import decoded_centres
 from trainwreck.code.rehearsal.questions.overlaps import overlap_of_centres
 from trainwreck.code.rehearsal.questions.unions import overlap_wrong, turned_box_wrong
 from trainwreck.core.evidence import Evidence
@@ -56,4 +57,6 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), two_layouts, overlap_of_centres, overlap_wrong, turned_box_wrong)
+    yield from further(
+        __name__, project, (), two_layouts, overlap_of_centres, decoded_centres, overlap_wrong, turned_box_wrong
+    )
