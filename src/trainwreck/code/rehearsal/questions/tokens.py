@@ -19,6 +19,7 @@ MOVES = frozenset(
 )
 """What leaves each token at its position."""
 RECURRENT = frozenset(["lstm", "gru", "rnn"])
+RESHAPES = frozenset(["view", "reshape", "unflatten", "rearrange", "permute", "transpose", "movedim"])
 
 
 END = "end"
@@ -180,7 +181,7 @@ def _shift(loss: Node) -> Shift | None:
             fed.append((node, found))
     fed = [(n, t) for n, t in fed if n.turns[: len(loss.turns)] == loss.turns] or fed  # not what a state carries over
     mine = [n for n, t in fed if t.root is target.root] or [n for n, _ in fed]
-    if any(_over(cut, node) for cut in cuts for node in mine):
+    if any(_over(cut, node) for cut in cuts for node in mine) or _one_of_several(logits):
         return None
     symbols = Counter(dict(target.symbols))
     start = target.start
@@ -196,6 +197,21 @@ def _shift(loss: Node) -> Shift | None:
     if not ours or len({t.start for _, t in ours}) > 1 or len(ours) < len([n for n, t in fed if t.root is target.root]):
         return None
     return Shift(loss, start - ours[0][1].start - moved, ours[0][0], target, logits, sliced, bool(moved or ends))
+
+
+def _one_of_several(logits: Node) -> bool:
+    """True where several tokens of a step lie beside one another, and the network answers at one of these.
+
+    Then what it has seen of the others is not told by the number of the step (states and actions in turn)."""
+    for node in ancestors(logits, through=lambda n: attention(n) is None and n.op not in RECURRENT | {"embedding"}):
+        of = node.inputs[0] if node.inputs else None
+        if not node.grad or not isinstance(of, Node) or of.op not in RESHAPES:
+            continue
+        index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+        picked = isinstance(index, tuple) and any(isinstance(i, int) for i in index)
+        if picked or node.op in ("part", "unbind", "chunk", "split", "select"):
+            return True
+    return False
 
 
 def _scored(loss: Node) -> tuple[Value, Value]:
@@ -307,13 +323,13 @@ def not_shifted(run: Rehearsing) -> Iterator[Answer]:
 
 
 def last_left_out(run: Rehearsing) -> Iterator[Answer]:
-    """The same, where the last token is cut off from both: done for what predicts the next one alone, whatever else
-    the program does."""
+    """The same, where the last token (or the first) is cut off from both: done for what predicts the next one alone,
+    whatever else the program does."""
     for shift in shifts(run):
         cut = shift.target.cut
         index = cut.inputs[1] if cut is not None and len(cut.inputs) > 1 else None
         slices = [i for i in (index if isinstance(index, tuple) else (index,)) if isinstance(i, Obj)]
-        if cut is None or shift.ahead or not any(i.args[:2] in ((None, -1), (0, -1)) for i in slices):
+        if cut is None or shift.ahead or not any(i.args[:2] in ((None, -1), (0, -1), (1, None)) for i in slices):
             continue
         if _sees_only_the_past(shift) is True and cut.place is not None:
             text = "the target at each position is the very token that the network is given there"
