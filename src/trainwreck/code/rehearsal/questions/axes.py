@@ -108,6 +108,8 @@ def _softmax(run: Rehearsing, node: Node) -> str:
         return ""
     count = len(shape.dims)
     wide = not shape.open and count >= 2 and not (count == 2 and shape.dims[1] == 1)
+    # how many axes there are isn't known, but the samples lie along the first and the features along the last
+    wide = wide or (shape.open and dim == 0 and bool(shape.dims) and shape.dims[-1] != 1)
     raw = RAW | ({"bmm"} if count == 2 else {"bmm", "matmul", "einsum"})
     if wide and _along_samples(run, scores, at) and all(n.op in raw for n in core(_unscaled(scores))):
         return f"the softmax runs over axis {at}, the samples of the batch"
@@ -204,7 +206,8 @@ def _cosine(node: Node) -> str:
         return (
             f"the similarities are summed over axis {at}, along which one side is only repeated, not over the features"
         )
-    if at == 0 and last == 1 and batch_first(one) and batch_first(other):
+    features = all(n.op == "linear" for s in (one, other) for n in core(s)) and one.grad != other.grad
+    if at == 0 and last == 1 and (features or (batch_first(one) and batch_first(other))):
         return "the similarities are summed over the samples of the batch, one for each feature"
     return ""
 
@@ -217,7 +220,10 @@ def _pooled(run: Rehearsing, node: Node) -> str:
     if at is None or shape.open or len(shape.dims) < 2 or not node.grad or not _along_samples(run, inner, at):
         return ""
     if node.options.get("keepdim") is True:
-        return ""
+        spread = [u for u in users(run).get(id(node), ()) if u.op in ("expand", "expand_as", "repeat")]
+        joined = any(u.op in ("cat", "concat") for s in spread for u in users(run).get(id(s), ()))
+        deep = joined and len(shape.dims) >= 3
+        return "one value for all samples of the batch is put beside the features of each" if deep else ""
     for user in _next(run, node):
         if user.op in RAW and user.inputs and len(shape.dims) >= 3:
             return "the samples of the batch are pooled into one before the next layer"

@@ -9,7 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import backwards, given, losses
+from trainwreck.code.rehearsal.questions.roles import backwards, given, losses, trained
 from trainwreck.code.rehearsal.questions.signs import ERRORS
 
 FLATTENS = frozenset(["reshape", "view", "flatten", "ravel"])
@@ -294,3 +294,23 @@ def _moved_unseen(node: Node, axis: int, rest: list[Value]) -> int | None:
     if node.op in SWAPS and len(rest) == 2 and all(isinstance(r, int) and r >= 0 for r in rest):
         return rest[1] if axis == rest[0] else rest[0] if axis == rest[1] else axis
     return None
+
+
+def read_in_two_orders(run: Rehearsing) -> Iterator[Answer]:
+    """Of arrays that one line makes, one layer takes the first axis for the samples, another one for the time."""
+    taken: dict[Source, dict[bool, Node]] = {}
+    for node in trained(run):
+        owner = node.owner
+        if node.op not in ("lstm", "gru", "rnn") or owner is None or not node.inputs:
+            continue
+        first = owner.get("batch_first", 4, False)
+        source = _axis(node.inputs[0], 0, {}, 0)
+        if source is None or not source[0].startswith("rows") or not isinstance(first, bool):
+            continue
+        taken.setdefault(source, {})[first] = node
+    for found in taken.values():
+        owner = found[False].owner if len(found) > 1 else None
+        if owner is not None and owner.place is not None:
+            text = "this layer expects the time first, and it is given what another layer takes with the samples first"
+            yield Answer(owner.place, text, tuple(p for p in (found[True].place,) if p is not None))
+            return

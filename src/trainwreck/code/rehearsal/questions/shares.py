@@ -284,7 +284,7 @@ def _bent(node: Node) -> bool:
     if _grade(upper) != "sum" or _grade(lower) != "sum" or not isinstance(lower, Node):
         return False
     said = [n for n in ancestors(lower) if n.op == "param"]
-    return bool(said) and _hits(upper) and _hits(lower)
+    return bool(said) and all(_hits(side) or _overlaps(side) for side in (upper, lower))
 
 
 def _hits(value: Value) -> bool:
@@ -295,6 +295,14 @@ def _hits(value: Value) -> bool:
     return bool(leaves) and all(n.op in compares or n.op in LENGTHS for n in leaves) and any(
         n.op in compares for n in leaves
     )  # fmt: skip
+
+
+def _overlaps(value: Value) -> bool:
+    """True for a sum over a mask of the data, or over what it has in common with a comparison (a Dice score)."""
+    through = SUMS | SAME | {"mul", "add"} | FLOORS
+    leaves = [n for n in ancestors(value, through=lambda n: n.op in through) if n.op not in through]
+    compared = [n for n in leaves if n.op in ("gt", "ge", "lt", "le", "eq")]
+    return bool(compared) and all(n in compared or n.op == "batch" for n in leaves)
 
 
 def _unit(run: Rehearsing, lower: Value, leaves: list[Node]) -> str | None:

@@ -9,6 +9,7 @@ When it is fine: where labels are masked by the attention mask, and for plain pr
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
@@ -20,7 +21,9 @@ from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
-WORDS = ("eos_token",)
+WORDS = ("eos_token", "ignore_index")
+END = pattern(r"^(eos|eot|end|stop)(_|$)|_(eos|end|stop)(_|$)", re.IGNORECASE)
+PAD = pattern(r"^pad(_|$)|_pad(_|$)", re.IGNORECASE)
 BAD = (
     """
 from transformers import AutoTokenizer, DataCollatorForLanguageModeling
@@ -73,6 +76,7 @@ MASKED = pattern(r"==\s*\w*\.?pad_token_id")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _by_number(project)
     masking = _masking(project)
     ended = _ended(project)
     if masking is None or ended is None:
@@ -84,6 +88,42 @@ def find(project: Project) -> Iterator[Evidence]:
                 fix = Fix("use another padding token, or mask by the attention mask")
                 yield sighting(__name__, (node, scope), text, proof=[masking, ended], fix=fix)
                 return
+
+
+def _by_number(project: Project) -> Iterator[Evidence]:
+    """``PAD, BOS, EOS = 0, 1, 0`` beside ``ignore_index=PAD``, where rows get the end token."""
+    for walked in project.walked.values():
+        top = walked.top
+        numbers = _numbers(top.module.tree)
+        pads = [n for n in numbers if PAD.search(n)]
+        ends = [n for n in numbers if END.search(n) and any(numbers[n][0] == numbers[p][0] for p in pads)]
+        if not ends:
+            continue
+        every = list(ast.walk(top.module.tree))
+        ignored = [n for n in every if isinstance(n, ast.keyword) and n.arg == "ignore_index"]
+        ignored = [n for n in ignored if isinstance(n.value, ast.Name) and n.value.id in pads]
+        lasts = [n.elts[-1] for n in every if isinstance(n, ast.List) and n.elts]
+        put = any(isinstance(n, ast.Name) and n.id in ends for n in lasts)
+        if ignored and put:
+            text = "the end token has the number of the padding, which the loss ignores: the end is never learned"
+            proof = [(top.module.path, ignored[0].value.lineno, "ignore_index")]
+            yield sighting(__name__, (numbers[ends[0]][1], top), text, proof=proof)
+
+
+def _numbers(tree: ast.Module) -> dict[str, tuple[int, ast.stmt]]:
+    """Names that a module's own statements give to whole numbers."""
+    found: dict[str, tuple[int, ast.stmt]] = {}
+    for node in tree.body:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target, value = node.targets[0], node.value
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            pairs = list(zip(target.elts, value.elts, strict=True))
+        for name, number in pairs:
+            if isinstance(name, ast.Name) and isinstance(number, ast.Constant) and type(number.value) is int:
+                found[name.id] = (number.value, node)
+    return found
 
 
 def _pad_is_end(node: ast.Assign) -> bool:

@@ -22,6 +22,7 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.flattening import read_in_two_orders
 from trainwreck.code.rehearsal.questions.sampleaxis import one_sample_taken, other_order
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -73,7 +74,7 @@ SWAPS = ("transpose", "permute", "movedim", "swapaxes", "rearrange", "pack_padde
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), other_order, one_sample_taken)
+    yield from further(__name__, project, _written(project), other_order, one_sample_taken, read_in_two_orders)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
