@@ -21,7 +21,7 @@ def watches_the_wrong_way(run: Rehearsing) -> Iterator[Answer]:
             better = direction(move.get("metrics", 0))
             if move.place is None or better is None or mode not in ("min", "max") or better is (mode == "max"):
                 continue
-            kind = "a share of hits" if better else "a loss or an error"
+            kind = "better the larger it is" if better else "a loss or an error"
             text = f"what it watches is {kind}, and with mode={mode!r} its improvement counts as none"
             yield Answer(scheduler.place, text, (move.place,))
             break

@@ -12,6 +12,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.monotone import followed, judged, misses, steady
 from trainwreck.code.rehearsal.questions.places import named, written_number
 from trainwreck.code.scopes import Scope
 
@@ -43,6 +44,7 @@ def direction(value: Value) -> bool | None:
     By what it was computed from; where that says nothing, by the name of the function that computed it."""
     queue: list[tuple[Node, bool]] = [(node, True) for node in parts(value)]
     found, seen, unclear = set[bool](), set[tuple[int, bool]](), False
+    learned = judged(value)
     while queue:
         node, straight = queue.pop()
         if (id(node), straight) in seen:
@@ -50,6 +52,8 @@ def direction(value: Value) -> bool | None:
         seen.add((id(node), straight))
         if len(seen) > MAX_NODES:
             return None
+        if learned and steady(node):
+            continue  # beside what a network told it is a number
         told = _told(node)
         turned = _turned(node)
         if told is not None:
@@ -58,6 +62,8 @@ def direction(value: Value) -> bool | None:
             continue
         elif turned is not None:
             queue += [(p, straight is not turned) for i in node.inputs for p in parts(i)]
+        elif (ways := followed(node)) is not None:
+            queue += [(n, straight is not falls) for n, falls in ways]
         elif node.op in ("div", "true_divide", "truediv"):
             # what divides is a count here; a result in the divisor turns it round
             queue += [(p, straight) for p in parts(node.inputs[0])] if node.inputs else []
@@ -72,8 +78,8 @@ def direction(value: Value) -> bool | None:
 
 def _told(node: Node) -> bool | None:
     """What the operation itself says: equal to the label is a hit, a loss or a difference that is squared an error."""
-    if node.op == "eq":
-        return True
+    if node.op == "eq" or misses(node):
+        return node.op == "eq"
     if node.op in ("and", "logical_and", "bitwise_and") and (both := _both_hold(node)) is not None:
         return both
     if (node.op.endswith(("_loss", "entropy", "_logits")) and node.op != "entropy") or (
