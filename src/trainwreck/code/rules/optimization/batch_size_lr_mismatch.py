@@ -84,7 +84,7 @@ def job(rank, world, net, x, size):
         opt.zero_grad()
 """,
 )
-WORLD = re.compile(r"^(world|world_size|n_?procs|num_processes|n_?ranks|num_replicas)$", re.IGNORECASE)
+WORLD = re.compile(r"^(world|world_size|n_?procs|num_processes|(n_?)?ranks|num_replicas|replicas)$", re.IGNORECASE)
 DIVIDED = re.compile(r"DistributedSampler|\[\s*(self\.)?rank\s*:[^\]]*:")
 """Data of which each rank has its share before it is cut into batches."""
 
