@@ -50,11 +50,21 @@ def records(run: Rehearsing) -> list[Record]:
                 written.setdefault((at, id(node.stack[-1][0]), tuple(map(id, node.turns))), []).append(node)
         for group in written.values():
             values = tuple(n for g in group for n in parts(g.inputs[1]))
-            if len(values) >= LEAST:
+            if len({_array(g) for g in group}) >= min(LEAST, len(group)) and len(values) >= LEAST:
                 found.append(Record(values, group[0].stack[-1], group[0].turns))
         run.memo["records"] = found
     made: list[Record] = run.memo["records"]
     return made
+
+
+def _array(node: Node) -> int:
+    """Equal for what is written into one array, also in several branches."""
+    at: Value = node
+    for _ in range(60):
+        if not isinstance(at, Node) or at.op not in ("setitem", "either", "counter"):
+            break
+        at = next((i for i in at.inputs if isinstance(i, Node)), None)
+    return id(at)
 
 
 def _of_steps(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
