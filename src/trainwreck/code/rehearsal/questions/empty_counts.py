@@ -21,7 +21,7 @@ def log_of_share(run: Rehearsing) -> Iterator[Answer]:
         if node.op not in ("log", "log2") or node.place is None or not node.inputs:
             continue
         share = _shares(node.inputs[0])
-        own = {id(n) for n in core(node.inputs[0])}
+        own = {id(n) for n in (*core(node.inputs[0]), *((share,) if share is not None else ()))}
         itself = any(
             user.op == "mul" and any(id(n) in own for i in user.inputs if i is not node for n in core(i))
             for user in users(run).get(id(node), ())

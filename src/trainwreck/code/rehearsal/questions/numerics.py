@@ -269,5 +269,18 @@ def std_single(run: Rehearsing) -> Iterator[Answer]:
             continue
         rest = node.inputs[1 : len(node.inputs) - len(node.options)]
         along = node.options.get("dim", rest[0] if rest else None)
-        if isinstance(along, int) and not isinstance(along, bool) and node.inputs[0].shape.dim(along) == 1:
+        scalar = not node.inputs[0].shape.open and node.inputs[0].shape.dims == ()
+        if along is None and (scalar or _single(node)):
+            yield Answer(node.place, "the deviation is taken over a single number: 0/0")
+        elif isinstance(along, int) and not isinstance(along, bool) and node.inputs[0].shape.dim(along) == 1:
             yield Answer(node.place, "the deviation is taken over an axis of one element: 0/0")
+
+
+def _single(node: Node) -> bool:
+    """True for a piece of ``column.split(1)``."""
+    piece = node.inputs[0]
+    whole = piece.inputs[0] if piece.op in ("element", "getitem") and piece.inputs else None
+    if not isinstance(whole, Node) or whole.op != "split" or len(whole.inputs) < 2 or whole.inputs[1] != 1:
+        return False
+    column = whole.inputs[0]
+    return isinstance(column, Node) and not column.shape.open and len(column.shape.dims) == 1

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Value
-from trainwreck.code.rehearsal.graph import opaque, parts
+from trainwreck.code.rehearsal.graph import ancestors, opaque, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.counts import number
 from trainwreck.code.rehearsal.questions.gradients import (
     backwards,
     counted,
@@ -42,6 +43,11 @@ def undivided(run: Rehearsing) -> Iterator[Answer]:
         cut = [over] if isinstance(over, Node) else list(parts(over.columns)) if isinstance(over, Items) else []
         chunks = bool(cut) and all(c.op in CHUNKS and c.turns for c in cut)
         micro = len(step.turns) < len(last.turns) and (chunks or _gathered(run, over))
+        other = _another_number(run, step, last)
+        if other and counted(step):
+            text = f"the mean loss is divided by {other[0]:g}, and {other[1]:g} batches are accumulated for each step"
+            yield Answer(last.place, text, (step.place,) if step.place is not None else ())
+            return
         times = _multiplied(last.subject)
         if (counted(step) or micro) and (times or _plain_mean(last.subject)):
             text = "the loss is a mean that is not divided by the number of accumulated batches"
@@ -51,6 +57,28 @@ def undivided(run: Rehearsing) -> Iterator[Answer]:
                 text = "the errors of single examples add up before the step, and none is divided by their number"
             yield Answer(last.place, text, (step.place,) if step.place is not None else ())
             return
+
+
+def _another_number(run: Rehearsing, step: Event, last: Event) -> tuple[float, float] | None:
+    """What the loss is divided by and how many batches are gathered, where these are known and far apart."""
+    every = next((n.inputs[1] for t in step.tests for n in ancestors(t) if n.op == "mod" and len(n.inputs) > 1), None)
+    window, divisor, value = number(run, every), 1.0, last.subject
+    while isinstance(value, Node) and value.op in ("div", "mul") and len(value.inputs) == 2:
+        first, second = value.inputs
+        scaled = isinstance(first, Node) and first.grad
+        known = number(run, second if scaled else first)
+        if not known or known <= 0 or (value.op == "div" and not scaled):
+            return None
+        divisor *= known if value.op == "div" else 1.0  # a factor may be the weight of the loss
+        value = first if scaled else second
+    summed = any(e.name in ("all_reduce", "reduce") for e in run.tape)  # then it is divided by the ranks as well
+    if not window or divisor <= 1 or summed or not _plain_mean(value):
+        return None
+    return (divisor, window) if not 1 / FAR < divisor / window < FAR else None
+
+
+FAR = 1.9
+"""Two numbers so far apart are not the same with a rest left out."""
 
 
 def _gathered(run: Rehearsing, over: Value) -> bool:

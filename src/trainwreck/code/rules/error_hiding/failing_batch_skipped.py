@@ -84,4 +84,4 @@ def _left_out(loop: ast.For, tried: ast.Try) -> bool:
     after = loop.body[loop.body.index(tried) + 1 :]
     calls = [n for s in after for n in ast.walk(s) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     run = [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in WORK]
-    return any(isinstance(n, ast.Name) and n.id in made for c in run for n in ast.walk(c.func))
+    return bool(run) and any(isinstance(n, ast.Name) and n.id in made for s in after for n in ast.walk(s))

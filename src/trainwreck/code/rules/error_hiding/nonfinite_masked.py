@@ -24,6 +24,8 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.cleaned import cleaned
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -78,6 +80,10 @@ TESTS = ("isnan", "isinf", "isfinite")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), cleaned)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("nan_to_num", "nan_to_num_"):
         value = call.node.args[0] if is_torch(project, call) and call.node.args else call.receiver
         if value is None or not (LOSS.search(written(value)) or _runs_backward(project, call)):
@@ -94,6 +100,7 @@ def find(project: Project) -> Iterator[Evidence]:
             )
     yield from _replaced(project)
     for step in training_steps(project):
+        yield from _guarded_step(project, step)
         if step.loop is None:
             continue
         for node in ast.walk(step.loop):
@@ -110,6 +117,21 @@ def find(project: Project) -> Iterator[Evidence]:
                     "steps with a NaN loss are left out, and its origin is not looked for",
                     proof=step.backward[:1],
                 )
+
+
+def _guarded_step(project: Project, step: TrainingStep) -> Iterator[Evidence]:
+    """``if all(isfinite(p.grad) ...): optimizer.step()``, with nothing said where it isn't so."""
+    for call in step.steps:
+        for above in project.ancestors(call.node, call.scope):
+            if above is step.loop:
+                break
+            if not isinstance(above, ast.If) or above.orelse:
+                continue
+            asked = [n for n in ast.walk(above.test) if isinstance(n, ast.Call) and last_name(n.func) in TESTS]
+            if any(".grad" in written(n) for n in asked):
+                text = "steps with a NaN in the gradients are left out, and its origin is not looked for"
+                yield sighting(__name__, (above, call.scope), text, proof=[call])
+                return
 
 
 def _runs_backward(project: Project, call: Call) -> bool:
