@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, opaque
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.gradients import held, steps
-from trainwreck.code.rehearsal.questions.roles import RAW
+from trainwreck.code.rehearsal.questions.gradients import held, lives, steps, written_by_hand
+from trainwreck.code.rehearsal.questions.roles import RAW, users
 from trainwreck.code.rehearsal.questions.successors import CHOSEN, LARGEST, SUMS, extremes, proof_of
-from trainwreck.code.rehearsal.questions.targets import fits
-from trainwreck.code.rehearsal.questions.terms import losses_of, parameters_behind
+from trainwreck.code.rehearsal.questions.targets import CUTS, fits
+from trainwreck.code.rehearsal.questions.terms import parameters_behind
 
 
 def acts_worst(run: Rehearsing) -> Iterator[Answer]:
@@ -57,18 +57,34 @@ def _beside(node: Node) -> Callable[[Node], bool]:
 
 
 def never_asked(run: Rehearsing) -> Iterator[Answer]:
-    """The actor's loss is the critic's value of actions that were taken before: no parameter of the actor is in it."""
-    critics = {key for one in fits(run) for key in parameters_behind(one.output, through_grad=True)}
-    for event, found in losses_of(run) if critics else ():
-        after = next((e for e in steps(run) if e.serial > event.serial and e.turns == event.turns), None)
-        mine = {id(p) for p in held(after)} if after is not None else set()
-        live = {key for t in found for key in parameters_behind(t.node, through_grad=True)}
-        if mine and live and live <= critics and not live & mine and len(found) == 1 and event.place is not None:
-            node = found[0].node
-            scope = event.place[1]
-            place = next((p for p in (*node.stack, node.place) if p is not None and p[1] is scope), event.place)
-            yield Answer(place, "no parameter that the next step moves stands behind this loss", (event.place,))
-            return
+    """Behind the loss before an optimizer's step stands no parameter that it holds: what it trains was not asked."""
+    life = lives(run)
+    for optimizer in dict.fromkeys(e.subject for e in life.empty) if life.sure else ():
+        mine = [e for e in steps(run) if e.subject is optimizer]
+        if (
+            not all(e in life.empty for e in mine)
+            or not mine[-1].turns
+            or any(written_by_hand(run, p) for p in held(mine[-1]))
+        ):
+            continue
+        step = mine[-1]
+        before = [e for e in run.tape if e.name == "backward" and e.serial < step.serial and e.turns == step.turns]
+        between = [e for e in steps(run) if before and before[-1].serial < e.serial < step.serial]
+        event = before[-1] if before and not between else None
+        if event is None or event.place is None:
+            continue
+        behind = {id(n) for n in ancestors(event.subject, through=lambda n: n.op not in CUTS) if n.op == "param"}
+        live = parameters_behind(event.subject, through_grad=True)
+        inside = {id(p) for p in held(step)}
+        asked = any(u.op in RAW for p in held(step) for u in users(run).get(id(p), ()))
+        if not live or not asked or behind & inside or opaque(event.subject):
+            continue
+        node = next((n for n in ancestors(event.subject, through=lambda n: n.op != "param") if n.op in RAW), None)
+        scope = event.place[1]
+        seen = (*node.stack, node.place) if node is not None else ()
+        place = next((p for p in seen if p is not None and p[1] is scope), event.place)
+        yield Answer(place, "no parameter that the next step moves stands behind this loss", (event.place,))
+        return
 
 
 __all__ = ["acts_worst", "never_asked", "reward_turned"]

@@ -138,13 +138,19 @@ def maker_cut_off(run: Rehearsing) -> Iterator[Answer]:
         value = own[0].value
         cut = next((n for n in ancestors(value) if n.op in ("detach", "detach_", "data") and n.place is not None), None)
         place = cut.place if cut is not None else shown(run, value)
-        if _elsewhere(value):
+        if _elsewhere(value) or not _handed_on(game.event.subject, value):
             continue
         if place is not None and game.event.place is not None:
             yield Answer(place, "the loss of the maker gets these samples without their graph", (game.event.place,))
 
 
-LEAVES = OPAQUE | {"numpy", "tolist", "step", "int", "multinomial", "argmax", "choice", "bernoulli"}
+CHOICES = frozenset(["step", "int", "multinomial", "argmax", "choice", "bernoulli", "sample", "tolist"])
+LEAVES = OPAQUE | CHOICES | {"numpy"}
+
+
+def _handed_on(loss: Value, value: Node) -> bool:
+    """False where only choices that were made by it come to the loss: data that a policy has gathered."""
+    return any(n is value for n in ancestors(loss, through=lambda n: n.op not in CHOICES))
 
 
 def _elsewhere(value: Node) -> bool:
@@ -321,6 +327,9 @@ def _place(term: Term, others: Iterable[Pull] = ()) -> Place:
     for node in (term.node, *reversed(term.path)):
         if node.place is not None:
             here = node.place[0]
+            outside = [p for p in (*node.stack, node.place) if getattr(p[1].node, "name", "") != "forward"]
+            if outside and outside[-1] is not node.place:
+                return outside[-1]  # within the judge itself
             shared = [p for p in others if p.term.node.place is not None and p.term.node.place[0] is here]
             return node.stack[-1] if len(shared) > 1 and node.stack else node.place
     raise ValueError

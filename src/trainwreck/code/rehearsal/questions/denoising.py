@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
-from trainwreck.code.rehearsal.graph import ancestors, near, parts
+from trainwreck.code.rehearsal.graph import ancestors, carries, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.places import formula_left_out
-from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core, sum_in
 from trainwreck.code.rehearsal.questions.terms import fitted, losses_of, number_of
 
 NOISE = frozenset(["randn", "randn_like", "normal", "standard_normal"])
@@ -322,21 +322,18 @@ def signal_of(found: Denoiser) -> Node | None:
 
 def mixture(given: Event) -> tuple[Node, Node] | None:
     """Of ``a * x + s * noise`` that a network is given: what the noise is added to, and the noise."""
-    times = {id(n) for a in (*given.args[1:], *given.options.values()) for n in ancestors(a) if n.op != "param"}
-    at = next(iter(parts(given.args[0])), None) if given.args else None
-    for _ in range(8):
-        if at is None or at.op == "add":
-            break
-        goes_on = at.op in (*STRUCTURE, *JOINS, "either", "setitem") and at.inputs
-        at = next(iter(parts(at.inputs[0])), None) if goes_on else None
-    if at is None:
-        return None
-    sides = [i for i in at.inputs[:2] if isinstance(i, Node)]
+    told = (*given.args[1:], *given.options.values())
+    times = {id(n) for a in told for n in ancestors(a, through=carries) if n.op != "param"}
+    at = sum_in(given.args[0]) if given.args else None
+    sides = [i for i in at.inputs[:2] if isinstance(i, Node)] if at is not None else []
     if len(sides) != 2:
         return None
     for side, other in ((sides[0], sides[1]), (sides[1], sides[0])):
         noise = next((n for m in _multiplied(side) for n in core(m) if n.op in NOISE), None)
-        wide = [m for m in _multiplied(other) if not any(id(n) in times for n in ancestors(m)) and not _schedule(m)]
+        # of all that the network is told (a class as well) the time is what the noise is scaled by
+        before = {id(n) for m in _multiplied(side) if noise not in core(m) for n in ancestors(m)}
+        mine = before & times or times
+        wide = [m for m in _multiplied(other) if not any(id(n) in mine for n in ancestors(m)) and not _schedule(m)]
         wide = sorted(wide, key=_one_column)
         if noise is not None and wide and not any(n is noise for n in ancestors(wide[0])):
             return wide[0], noise

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node
+from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.adversarial import NOISE, against, games
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE
+from trainwreck.code.rehearsal.questions.paths import feeding
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
 
 SPREADS = frozenset(["expand", "repeat", "expand_as", "tile", "broadcast_to", "repeat_interleave"])
 PICKS = frozenset(["getitem", "element", "batch", "index_select", "gather", "permute_rows", "setitem", "add", "lerp"])
@@ -29,6 +32,30 @@ def shared_noise(run: Rehearsing) -> Iterator[Answer]:
                     text = "the same noise is used at every step" if again else "all samples of a batch share one noise"
                     yield Answer(found.place, text, (game.event.place,) if game.event.place is not None else ())
                     return
+
+
+LATENT = pattern(r"^(z|zs|z\d|noise|latents?|eps|seed_vec)$", re.IGNORECASE)
+
+
+def no_noise(run: Rehearsing) -> Iterator[Answer]:
+    """What a generator is given as its noise is a constant: all that it can make is one and the same thing."""
+    told: set[int] = set()
+    for event in run.tape:
+        if event.name != "forward" or not isinstance(event.subject, Obj) or event.subject.cls is None:
+            continue
+        names = [
+            a.arg for f in [event.subject.cls.find("forward")] if isinstance(f, Function) for a in f.node.args.args[1:]
+        ]
+        for name, value in zip(names, event.args, strict=False):
+            fixed = isinstance(value, Node) and value.op in ("zeros", "ones", "zeros_like", "ones_like")
+            if not fixed or not LATENT.search(name) or value.place is None or id(value.place[0]) in told:
+                continue
+            used = any(id(p) in feeding(run) for p in parts(event.result))
+            rows = value.shape.open or value.shape.dims[:1] not in ((1,), ())
+            if used and rows and event.turns:
+                told.add(id(value.place[0]))
+                yield Answer(value.place, "the noise is a constant here: every sample is made from the same vector")
+                return
 
 
 def _shares(node: Node, event: Event) -> bool:
@@ -73,3 +100,36 @@ def _reseeded(noise: Node, event: Event) -> bool:
     if isinstance(given, Node) and given.op == "manual_seed" and isinstance(given.inputs[-1], int):
         return bool(event.turns) and any(t in given.turns for t in event.turns)
     return False
+
+
+def other_condition(run: Rehearsing) -> Iterator[Answer]:
+    """What was made for one condition is judged with another, which belongs to the real samples."""
+    known: dict[int, Event] = {}
+    for event in run.tape:
+        if event.name == "forward" and isinstance(event.subject, Obj) and len(event.args) > 1:
+            for part in parts(event.result):
+                known[id(part)] = event
+    for event in run.tape:
+        plain = event.name == "forward" and isinstance(event.subject, Obj) and len(event.args) == 2
+        sample, condition = event.args[:2] if plain else (None, None)
+        maker = next((known[id(c)] for c in core(sample) if id(c) in known), None)
+        if maker is None or maker.subject is event.subject or not isinstance(condition, Node) or event.place is None:
+            continue
+        given = [a for a in maker.args if isinstance(a, Node)]
+        if any(a is condition for a in given) or len(given) < 2:
+            continue
+        drawn = [a for a in given if any(n.op in RANDOM_LABELS for n in core(a))]
+        beside = [e for e in run.tape if e.name == "forward" and e.subject is event.subject and e.turns == event.turns
+                  and len(e.args) == 2 and e.args[1] is condition and e is not event]  # fmt: skip
+        real = [
+            e
+            for e in beside
+            if not any(id(c) in known and known[id(c)].subject is maker.subject for c in core(e.args[0]))
+        ]
+        if drawn and real:
+            text = "these samples were made for other conditions than the ones that they are judged with"
+            yield Answer(event.place, text, tuple(p for p in (maker.place,) if p is not None))
+            return
+
+
+RANDOM_LABELS = frozenset(["randint", "integers", "choice", "multinomial", "randperm"])

@@ -200,6 +200,11 @@ def _training(run: Rehearsing, found: Guided, place: Place) -> Iterator[Answer]:
     if never is not None and len(drops) == 1 and not inside and never.place is not None:
         yield Answer(never.place, "the condition is left out with a probability of zero", (place,))
         return
+    mostly = next(((n, p) for n in drops if (p := _left_out(n)) is not None and p >= MOSTLY), None)
+    if mostly is not None and len(drops) == 1 and not inside and mostly[0].place is not None:
+        text = f"the condition is left out in {mostly[1]:.0%} of all cases: the network hardly learns to follow it"
+        yield Answer(mostly[0].place, text, (place,))
+        return
     seen = [number for n in drops if (number := _put_in(n)) is not None]
     wanted = _number_in(found.null)
     where = found.null.place if isinstance(found.null, Node) else None
@@ -231,6 +236,28 @@ def _never(node: Node) -> bool:
     drawn = isinstance(test.inputs[0], Node) and test.inputs[0].op in ("rand", "rand_like", "random", "uniform")
     share = number_of(test.inputs[1])
     return drawn and share is not None and share <= 0
+
+
+MOSTLY = 0.6
+"""Conditions are left out in 10 to 20 % of the cases (arXiv:2207.12598, section 4), at times in half of them."""
+
+
+def _left_out(node: Node) -> float | None:
+    """How often the condition gives way to what stands for none."""
+    if node.op not in ("where", "masked_fill") or len(node.inputs) < 3:
+        return None
+    test = node.inputs[0] if node.op == "where" else node.inputs[1]
+    if not isinstance(test, Node) or test.op not in ("lt", "le", "gt", "ge") or len(test.inputs) < 2:
+        return None
+    drawn, share = isinstance(test.inputs[0], Node) and test.inputs[0].op in UNIFORM, number_of(test.inputs[1])
+    if not drawn or share is None or not 0 <= share <= 1:
+        return None
+    holds = share if test.op in ("lt", "le") else 1 - share
+    second = node.op == "where" and _number_in(node.inputs[1]) is None and _number_in(node.inputs[2]) is not None
+    return 1 - holds if second else holds
+
+
+UNIFORM = frozenset(["rand", "rand_like", "random", "uniform"])
 
 
 def _put_in(node: Node) -> float | None:

@@ -11,7 +11,7 @@ from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.denoising import Denoiser, denoisers, mixture
 from trainwreck.code.rehearsal.questions.levels import row
-from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core, sum_in
 
 DRAWN = frozenset(["randint", "rand", "rand_like", "uniform", "integers", "random"])
 NOTHING = 0.01
@@ -36,7 +36,7 @@ class Levels:
 def levels(found: Denoiser) -> Levels | None:
     """The factors in front of data and noise, worked out; None where they aren't known."""
     made = mixture(found.given)
-    at = _sum(found.given.args[0]) if found.given.args and made is not None else None
+    at = sum_in(found.given.args[0]) if found.given.args and made is not None else None
     if at is None or made is None:
         return None
     sides = [i for i in at.inputs[:2] if isinstance(i, Node)]
@@ -57,16 +57,6 @@ def levels(found: Denoiser) -> Levels | None:
     if signal is None or added is None or len(signal) != len(added) or len(signal) < 5:
         return None
     return Levels(at, index, signal, added)
-
-
-def _sum(value: Value) -> Node | None:
-    at = next(iter(parts(value)), None)
-    for _ in range(8):
-        if at is None or at.op == "add":
-            break
-        goes_on = at.op in (*STRUCTURE, *JOINS, "either", "setitem") and at.inputs
-        at = next(iter(parts(at.inputs[0])), None) if goes_on else None
-    return at
 
 
 def _factors(side: Node, data: Node | None = None) -> tuple[list[Value], list[Node]]:
@@ -125,7 +115,8 @@ def schedule(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(_table(known, small=True) or place, text, proof)
         elif bare >= MOSTLY or max(n / s if s else 1 for s, n in pairs) < _least(run, found, known):
             text = "the noise stays small beside the data at all times: sampling starts from what was never seen"
-            yield Answer(_table(known, small=False) or _picked_from(known) or place, text, proof)
+            drawn = _half_of_the_times(known)
+            yield Answer(drawn or _table(known, small=False) or _picked_from(known) or place, text, proof)
         elif not _fits(known):
             _, total = max((abs(s + n - 1), s + n) for s, n in pairs)
             text = f"the factors of data and noise do not belong together: their squares add up to {total:.2g}"
@@ -217,7 +208,7 @@ def _table(known: Levels, *, small: bool) -> Place | None:
 def _another_time(run: Rehearsing, found: Denoiser) -> Iterator[Answer]:
     """The network is told another time than that at which the noise was added."""
     made = mixture(found.given)
-    at = _sum(found.given.args[0]) if found.given.args else None
+    at = sum_in(found.given.args[0]) if found.given.args else None
     if at is None or made is None or found.given.place is None:
         return
     inside = {id(n) for n in ancestors(made[0])}

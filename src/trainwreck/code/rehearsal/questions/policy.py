@@ -158,8 +158,10 @@ def _difference(node: Node, depth: int) -> tuple[int, Node | None]:
     minus = -1 if node.op == "sub" else 1
     if node.op == "sub" and (_mean_of(one, other) or _mean_of(other, one)):
         sign = 1 if _mean_of(other, one) else -1
-        found, where = orientation(one if sign > 0 else other, depth + 1)
-        return (found or 1) * sign, (node if sign < 0 else where)
+        rest = one if sign > 0 else other
+        found, where = orientation(rest, depth + 1)
+        found = found or (0 if any(n.op == "param" for n in ancestors(rest, through=_not_drawn)) else 1)
+        return found * sign, (node if sign < 0 else where)
     mine, his = _kind(one), _kind(other)
     if "mean" in (mine, his) and mine != his:
         rest, sign = (one, 1) if his == "mean" else (other, minus)
@@ -186,6 +188,10 @@ def _difference(node: Node, depth: int) -> tuple[int, Node | None]:
         return (found or (1 if his == "data" else 0)), where
     found, where = orientation(one, depth + 1)
     return (found or (1 if mine == "data" else 0)), where or node
+
+
+def _not_drawn(node: Node) -> bool:
+    return node.op not in ("sample", "multinomial", "argmax", "item", "numpy", "tolist")
 
 
 def _mean_of(value: Value, of: Value) -> bool:

@@ -8,6 +8,7 @@ of them.
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.denoising import Denoiser, denoisers, kinds, mixture
 from trainwreck.code.rehearsal.questions.levels import Unknown, row
 from trainwreck.code.rehearsal.questions.noising import levels
+from trainwreck.code.rehearsal.questions.returns import BACKWARDS
 from trainwreck.code.rehearsal.questions.roles import JOINS
 from trainwreck.code.rehearsal.questions.sums import ONE, Crooked, Sum, number_in, work_out
 
@@ -175,6 +177,8 @@ def _look(run: Rehearsing) -> Iterator[tuple[Answer, str]]:
             place = _place(run, step, counter, met[len(met) // 2])
             if straight and _backwards(met[0], known):
                 place = _asked(found) or place
+            else:
+                place = _uphill(counter, step, known) or place
             text = "given the right answer this step leaves another noise than belongs to the next level"
             if other:
                 text = f"the step takes the network's output for {other}, which is not what it was trained to tell"
@@ -190,6 +194,23 @@ KINDS: Mapping[str, Callable[[Level], Level]] = {
     "a velocity towards the data": lambda m: m._replace(wanted={DATA: 1.0, ADDED: -1.0}),
     "a velocity towards the noise": lambda m: m._replace(wanted={DATA: -1.0, ADDED: 1.0}),
 }
+
+
+def _uphill(counter: Node | None, step: Step, known: list[Level]) -> Place | None:
+    """What the sampler goes through, where it begins at the time with the least noise and goes on to the most."""
+    turn = step.asked.turns[-1]
+    if counter is None or not isinstance(turn.node, ast.For) or BACKWARDS.search(ast.unparse(turn.node.iter)):
+        return None
+    behind = ancestors(step.result, through=lambda n: n is not step.given)
+    read = [n.inputs[1] for n in behind if n.op == "getitem" and len(n.inputs) > 1]
+    if any(isinstance(i, Node) and i is not counter and any(n is counter for n in ancestors(i)) for i in read):
+        return None  # the tables are read in another order than the network is told
+    first, last = min(known, key=lambda m: m.time), max(known, key=lambda m: m.time)
+    try:
+        times = [number_in(work_out(step.time, {id(counter): {ONE: n}})) for n in (0.0, 1.0)]
+    except Unknown:
+        return None
+    return (turn.node.iter, turn.scope) if times[0] < times[1] and first.noise < last.noise else None
 
 
 def _counter(step: Step) -> Node | None:
@@ -260,7 +281,7 @@ def _missed(step: Step, counter: Node | None, level: Level, straight: bool, slac
     if same or abs(made.get(ONE, 0.0)) > PURE:
         return False
     if signal <= level.signal or signal >= 1:
-        return signal < 1 or signal > 1 + PURE
+        return signal < 1 or signal > 1 + PURE or (not straight and noise > slack * variance)
     left = (1 - signal) ** 2 if straight else 1 - signal * signal
     return abs(noise - left) > slack * (variance - left)
 

@@ -77,6 +77,17 @@ def behind(node: Node) -> list[Value] | None:
     return None
 
 
+def sum_in(value: Value) -> Node | None:
+    """The sum that a value is, moved and joined with others at most."""
+    at = next(iter(parts(value)), None)
+    for _ in range(8):
+        if at is None or at.op == "add":
+            break
+        goes_on = at.op in (*STRUCTURE, *JOINS, "either", "setitem") and at.inputs
+        at = next(iter(parts(at.inputs[0])), None) if goes_on else None
+    return at
+
+
 def unknown(node: Node) -> bool:
     return node.op in OPAQUE or node.unknown
 

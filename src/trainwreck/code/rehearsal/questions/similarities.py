@@ -113,7 +113,9 @@ def _cosine(node: Node) -> bool:
     """True for products of vectors of length one."""
     if node.op == "cosine_similarity":
         return True
-    if node.op not in ("matmul", "mm", "einsum", "bmm", "inner"):
+    if node.op == "sum" and node.inputs and isinstance(node.inputs[0], Node) and node.inputs[0].op == "mul":
+        node = node.inputs[0]  # row by row
+    elif node.op not in ("matmul", "mm", "einsum", "bmm", "inner"):
         return False
     given = [p for i in node.inputs for p in parts(i)]
     return bool(given) and all(_unit(g) for g in given[:2])

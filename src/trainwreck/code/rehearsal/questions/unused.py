@@ -13,7 +13,7 @@ from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import backwards, users
-from trainwreck.code.scopes import FunctionNode
+from trainwreck.code.scopes import FunctionNode, Scope
 
 CLOSED = ("Sequential", "ModuleList", "ModuleDict")
 
@@ -29,8 +29,10 @@ def never_called(run: Rehearsing) -> Iterator[Answer]:
         return  # DDP finds them itself: ``ddp-unused-parameters``
     ran = {id(e.subject) for e in run.tape if e.name == "forward"}
     for root in run.objects:
-        if root.cls is None or not is_module(root) or id(root) not in ran:
+        if root.cls is None or not is_module(root):
             continue
+        if id(root) not in ran and not any(id(m) in ran for _, m in run.submodules(root, deep=True)):
+            continue  # a network may be asked by another method than its forward
         idle: list[tuple[str, Place]] = []
         for name, part in root.attributes.items():
             if not isinstance(part, Obj) or not is_module(part) or part.place is None or id(part) in ran:
@@ -58,9 +60,18 @@ def _read(project: Project, name: str) -> bool:
                 if isinstance(node, ast.Constant) and node.value == name:
                     return True
                 read = isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load)
-                if read and not _loop_alone(project, node, (node, scope)):
+                if read and not _loop_alone(project, node, (node, scope)) and not _cared_for(project, node, scope):
                     return True
     return False
+
+
+CARED_FOR = frozenset("parameters named_parameters state_dict train eval to cuda cpu zero_grad modules".split())
+"""What is asked of a layer without asking it for results."""
+
+
+def _cared_for(project: Project, node: ast.AST, scope: Scope) -> bool:
+    above = project.parent(node, scope)
+    return isinstance(above, ast.Attribute) and above.attr in CARED_FOR
 
 
 def _loop_alone(project: Project, node: ast.AST, place: Place) -> bool:

@@ -58,9 +58,9 @@ def elsewhere(run: Rehearsing) -> Iterator[Answer]:
         if not drawn or drawn[0] not in [t for _, i in _reads(found.given.args) for t in core(i)]:
             continue
         for step in steps(run, found):
-            told = _known(step.time)
+            told = _number(step.time)
             at = [i for _, i in _reads((step.result,), step.given) if isinstance(i, int) and not isinstance(i, bool)]
-            apart = isinstance(told, int | float) and bool(at) and all(i >= 0 and abs(told - i) > 1 for i in at)
+            apart = told is not None and bool(at) and all(i >= 0 and abs(told - i) > 1 for i in at)
             if apart and step.asked.place is not None:
                 text = f"the network is told the time {told:g} here, and the step is that of time {at[0]}"
                 yield Answer(step.asked.place, text, tuple(p for p in (found.given.place,) if p is not None))
@@ -78,12 +78,17 @@ def _reads(values: tuple[Value, ...], state: Node | None = None) -> Iterator[tup
 TABLES = frozenset(["linspace", "arange", "cumprod", "logspace", "geomspace"])
 
 
-def _known(time: Value) -> object:
-    """The number that a time is, else what it is computed from."""
+def _number(time: Value) -> float | None:
     try:
         return number_in(work_out(time, {}))
     except Unknown:
-        return canon(time)
+        return None
+
+
+def _known(time: Value) -> object:
+    """The number that a time is, else what it is computed from."""
+    number = _number(time)
+    return canon(time) if number is None else number
 
 
 def _turned(run: Rehearsing, found: Denoiser) -> bool:

@@ -18,6 +18,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.bootstrap import wrong_step
 from trainwreck.code.rehearsal.questions.buffers import reused
 from trainwreck.code.rehearsal.questions.draws import drawn_apart
+from trainwreck.code.rehearsal.questions.feeding_noise import other_condition
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
@@ -113,7 +114,7 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 def find(project: Project) -> Iterator[Evidence]:
     asked = (misaligned, shuffled_apart, drawn_apart, reused, misplaced_positive, wrong_step)
-    steps = (moved_early, never_moved, exchanged, old_state_asked)
+    steps = (moved_early, never_moved, exchanged, old_state_asked, other_condition)
     yield from further(__name__, project, _written(project), *asked, *steps)
 
 

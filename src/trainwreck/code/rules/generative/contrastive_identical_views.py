@@ -20,6 +20,7 @@ from trainwreck.code.order import loops
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.attraction import itself, same_view
 from trainwreck.code.rehearsal.questions.views import identical
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
@@ -113,7 +114,7 @@ VIEWS = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), identical)
+    yield from further(__name__, project, _written(project), identical, same_view, itself)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -21,6 +21,7 @@ from trainwreck.code.order import loops
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.attraction import follower_stays
 from trainwreck.code.rehearsal.questions.averaging import SMALL, never_moved
 from trainwreck.code.rehearsal.questions.averaging import swapped as _swapped
 from trainwreck.code.rehearsal.questions.followers import itself, stays
@@ -114,6 +115,7 @@ def find(project: Project) -> Iterator[Evidence]:
         stays,
         itself,
         never_moved,
+        follower_stays,
         left_behind,
         backwards_average,
         swapped_statistics,

@@ -21,6 +21,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.denoising import other_noise
+from trainwreck.code.rehearsal.questions.told_times import noise_alone, other_kind
 from trainwreck.code.rehearsal.questions.walking import towards_noise
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
@@ -112,7 +113,7 @@ NOISE = ("randn_like", "randn")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), other_noise, towards_noise)
+    yield from further(__name__, project, _written(project), other_noise, towards_noise, noise_alone, other_kind)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -21,6 +21,7 @@ from trainwreck.code.order import inside, under_no_grad
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.attraction import both_stopped
 from trainwreck.code.rehearsal.questions.idle_terms import exchanged
 from trainwreck.code.rehearsal.questions.quantising import misplaced
 from trainwreck.code.rule import sighting
@@ -142,7 +143,7 @@ MAX_PLACES = 1500
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), misplaced, exchanged)
+    yield from further(__name__, project, _written(project), misplaced, exchanged, both_stopped)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

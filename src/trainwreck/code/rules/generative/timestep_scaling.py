@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.denoising import times
 from trainwreck.code.rehearsal.questions.noising import schedule
 from trainwreck.code.rehearsal.questions.reverse import wrong_step
+from trainwreck.code.rehearsal.questions.told_times import always_the_same, not_heard, other_interval
 from trainwreck.code.rehearsal.questions.walking import elsewhere, untold
 from trainwreck.core.evidence import Evidence
 
@@ -68,4 +69,5 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), times, schedule, wrong_step, untold, elsewhere)
+    asked = (times, schedule, wrong_step, untold, elsewhere, other_interval, always_the_same, not_heard)
+    yield from further(__name__, project, (), *asked)
