@@ -55,11 +55,27 @@ def misfit(run: Rehearsing) -> Iterator[Answer]:
         run.memo[ASSUMED] = _assumed(run, moved)
         try:
             done = times(run, moved)
+            every = _accumulated(run, scheduler)
+            done = done / every if done is not None and every else None
             text, value = _told(run, scheduler, done) if done is not None and done >= 4 else ("", None)
         finally:
             run.memo[ASSUMED] = {}
         if text:
             yield Answer(_place(run, scheduler, value), text, (moved[-1].place,))
+
+
+def _accumulated(run: Rehearsing, scheduler: Obj) -> float | None:
+    """How many calls of ``step`` an Accelerator that the schedule was given to makes one of: those without a step of
+    the optimizer are left out (``accelerate/scheduler.py``)."""
+    contexts = {o.kind.rpartition(".")[0] for o in run.objects if o.name == "accumulate"}
+    for event in run.tape:
+        made = event.subject
+        if event.name != "prepare" or not isinstance(made, Obj) or made.kind not in contexts:
+            continue
+        if any(a is scheduler for a in event.args) and made.get("step_scheduler_with_optimizer") is not False:
+            plugin = made.get("gradient_accumulation_plugin")
+            return number(run, made.get("gradient_accumulation_steps", 3, 1)) if plugin is None else None
+    return 1.0
 
 
 def _told(run: Rehearsing, scheduler: Obj, done: float) -> tuple[str, Value]:
@@ -200,9 +216,18 @@ def _place(run: Rehearsing, scheduler: Obj, value: Value) -> Place:
     node, scope = scheduler.place
     if scheduler.name in HORIZONS and isinstance(node, ast.Call):
         given = Call(node, scope).argument(*HORIZONS[scheduler.name])
+        told = isinstance(given, ast.Name) and given.id in scope.params and bool(scheduler.stack)
+        if told and scope.name != "__init__":
+            return scheduler.stack[-1]
         if given is not None:
             return (given, scope) if for_other_things(run.project, given) else origin(run.project, given, scope)
-    return value.place if isinstance(value, Node) and value.place is not None else scheduler.place
+    if isinstance(value, Node) and value.place is not None:
+        return value.place
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    # a helper that is told the length: the call that tells it
+    return (
+        scheduler.stack[-1] if scheduler.stack and names & {*scope.params} - {"opt", "optimizer"} else scheduler.place
+    )
 
 
 def for_other_things(project: Project, given: ast.expr) -> bool:
