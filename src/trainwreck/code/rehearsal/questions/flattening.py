@@ -146,7 +146,7 @@ def _slowest(flat: Node) -> Source | None:
     if not isinstance(inner, Node):
         return None
     if inner.shape.open:
-        return _axis(inner, 0, {}, 0) if _from_first(flat) else None
+        return _axis(inner, 0, {}, 0) if from_first(flat) else None
     kept = 0 if flat.shape.open else len(flat.shape.dims)
     if flat.op == "rearrange":
         return _by_pattern(flat, inner)
@@ -155,7 +155,7 @@ def _slowest(flat: Node) -> Source | None:
     return _axis(inner, 0, {}, 0)
 
 
-def _from_first(flat: Node) -> bool:
+def from_first(flat: Node) -> bool:
     """True where the first axis is made of the first ones, however many there are: ``flatten(0, 1)``, ``view(-1)``."""
     rest = [i for i in (*flat.inputs[1:], *flat.options.values())]
     if flat.op in ("flatten", "ravel"):
@@ -205,9 +205,9 @@ def _computed(node: Node, axis: int, known: dict[tuple[int, int], Source | None]
         return _axis(first, axis, known, depth) if axis == 0 else None
     if node.op in ("setitem", "zeros_like", "empty_like", "ones_like", "flip", "cumsum"):
         return _axis(first, axis, known, depth)
-    moved = _moved(node, axis)
-    if moved is not None:
-        return _axis(first, moved, known, depth)
+    before = moved(node, axis)
+    if before is not None:
+        return _axis(first, before, known, depth)
     if node.op in ("view", "reshape") and isinstance(first, Node) and axis == 0:
         # a split or a merge of later axes: the first one stays
         same = node.shape.dims[:1] == first.shape.dims[:1] and not node.shape.open and not first.shape.open
@@ -237,12 +237,18 @@ def _indexed(
     node: Node, first: Node, axis: int, known: dict[tuple[int, int], Source | None], depth: int
 ) -> Source | None:
     """Parts along the axes, ``x[:, 1:]``: each axis stays where it is. Of the array that is cut, its own axes count."""
-    index = node.inputs[1] if len(node.inputs) > 1 else None
-    picks = index if isinstance(index, tuple) else (index,)
-    if not all(isinstance(pick, Obj) and pick.kind == "builtins.slice" for pick in picks):
+    if not sliced_only(node):
         return None
+    picks = node.inputs[1] if isinstance(node.inputs[1], tuple) else (node.inputs[1],)
     found = _axis(first, axis, known, depth)
     return found if found is not None else (f"cut {id(first)}", axis) if len(picks) > 1 and axis < 2 else None
+
+
+def sliced_only(node: Node) -> bool:
+    """True for parts along the axes, none of which goes."""
+    index = node.inputs[1] if len(node.inputs) > 1 else None
+    picks = index if isinstance(index, tuple) else (index,)
+    return all(isinstance(pick, Obj) and pick.kind == "builtins.slice" for pick in picks)
 
 
 def _rows(node: Node, known: dict[tuple[int, int], Source | None], depth: int) -> set[Source]:
@@ -267,7 +273,7 @@ def _one_by_one(node: Node) -> int | None:
     return counted.index(True) if sum(counted) == 1 and len(whole) == len(picks) - 1 else None
 
 
-def _moved(node: Node, axis: int) -> int | None:
+def moved(node: Node, axis: int) -> int | None:
     """The place that an axis had before a transposition; None for other operations."""
     first = node.inputs[0] if node.inputs else None
     count = len(first.shape.dims) if isinstance(first, Node) and not first.shape.open else 0
