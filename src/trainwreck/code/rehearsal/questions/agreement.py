@@ -11,7 +11,7 @@ from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.factors import arguments
-from trainwreck.code.rehearsal.questions.roles import JOINS, given, trained, users
+from trainwreck.code.rehearsal.questions.roles import JOINS, core, given, trained, users
 from trainwreck.code.rehearsal.questions.scores import compared
 
 SOFT = frozenset(["softmax", "log_softmax"])
@@ -143,7 +143,7 @@ def _lessons(node: Node, outputs: dict[int, Output]) -> Iterator[tuple[Output, L
         if found is None or found[1] or not isinstance(dim, int) or isinstance(dim, bool) or dim == 0:
             return  # the first axis is that of the samples: another rule speaks of such a softmax
         axis = -dim if dim < 0 else rank - dim if rank else -dim - 1
-        yield found[0], Lesson(axis, rank or max(1, -dim), bool(rank))
+        yield found[0], Lesson(axis, rank or max(2, -dim), bool(rank))  # of several samples
         return
     if node.op == "nll_loss":
         return
@@ -230,7 +230,7 @@ def another_scale(run: Rehearsing) -> Iterator[Answer]:
         if node.op in ("binary_cross_entropy_with_logits", "binary_cross_entropy"):
             for output in _cut_from(given(node, "input", 0), outputs):
                 raw[output] = raw.get(output, True) and node.op.endswith("logits")
-    if not raw:
+    if not outputs:
         return
     table = users(run)
     told: set[int] = set()
@@ -239,7 +239,12 @@ def another_scale(run: Rehearsing) -> Iterator[Answer]:
             continue
         one, other = node.inputs[:2]
         bound, scores = (one, other) if isinstance(one, int | float) else (other, one)
-        if isinstance(bound, bool) or bound != HALF or not isinstance(scores, Node):
+        if isinstance(bound, bool) or bound not in (0, HALF) or not isinstance(scores, Node):
+            continue
+        if bound == 0:
+            if _above(node, scores) and _ends(node, table) and _of_output(scores, outputs):
+                told.add(id(node.place[0]))
+                yield Answer(node.place, "0 is a bound for raw outputs, and these are probabilities: all are above it")
             continue
         found = _cut_from(scores, outputs)
         if not found or any(output not in raw for output in found) or not _ends(node, table):
@@ -248,6 +253,16 @@ def another_scale(run: Rehearsing) -> Iterator[Answer]:
             told.add(id(node.place[0]))
             text = "0.5 is a bound for probabilities, and these are the outputs before the sigmoid: theirs is 0"
             yield Answer(node.place, text)
+
+
+def _above(node: Node, scores: Node) -> bool:
+    """True for ``sigmoid(z) > 0``."""
+    greater = node.op in ("gt", "ge") if node.inputs[0] is scores else node.op in ("lt", "le")
+    return greater and bool(core(scores)) and all(n.op in ("sigmoid", "softmax") for n in core(scores))
+
+
+def _of_output(scores: Node, outputs: dict[int, Output]) -> bool:
+    return any(bool(_cut_from(n.inputs[0], outputs)) for n in core(scores) if n.inputs)
 
 
 def _ends(node: Node, table: dict[int, list[Node]]) -> bool:

@@ -20,6 +20,7 @@ from trainwreck.code.facts import bound_to, linear, made, only, option, text_of
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.axes import wrong_axis
+from trainwreck.code.rehearsal.questions.gates import across_tokens
 from trainwreck.code.rehearsal.questions.grouping import other_groups
 from trainwreck.code.rehearsal.questions.lengths import apart
 from trainwreck.code.rehearsal.questions.log_dets import reduced_otherwise
@@ -27,6 +28,7 @@ from trainwreck.code.rehearsal.questions.normalising import other_axis as featur
 from trainwreck.code.rehearsal.questions.penalties import over_samples
 from trainwreck.code.rehearsal.questions.pixels import other_axis
 from trainwreck.code.rehearsal.questions.sampleaxis import picked_over_samples
+from trainwreck.code.rehearsal.questions.soft_targets import along_another_axis
 from trainwreck.code.rehearsal.questions.spread import within_samples
 from trainwreck.code.rehearsal.questions.standards import axes_apart
 from trainwreck.code.rehearsal.questions.successors import across_states
@@ -128,6 +130,7 @@ def find(project: Project) -> Iterator[Evidence]:
         picked_over_samples,
         axes_apart,
         across_states,
+        along_another_axis,
     )
     yield from further(__name__, project, _written(project), *asked)
 

@@ -20,6 +20,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.padded import memory_padding_seen, padding_counts, padding_seen
 from trainwreck.code.rehearsal.questions.stand_ins import tokens_counted
+from trainwreck.code.rehearsal.questions.unused_masks import never_asked
 from trainwreck.code.rehearsal.questions.void_labels import void_tokens
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -114,6 +115,7 @@ def find(project: Project) -> Iterator[Evidence]:
             memory_padding_seen,
             tokens_counted,
             void_tokens,
+            never_asked,
         )
 
 
