@@ -131,6 +131,7 @@ def find(project: Project) -> Iterator[Evidence]:
         axes_apart,
         across_states,
         along_another_axis,
+        across_tokens,
     )
     yield from further(__name__, project, _written(project), *asked)
 
