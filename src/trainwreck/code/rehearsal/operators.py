@@ -84,6 +84,8 @@ class Operators(Statements):
             if isinstance(one, tuple) and isinstance(other, tuple):
                 return (*one, *other)
             parts = [*self.list_of(one), *self.list_of(other)]
+            if isinstance(one, Items) and self.turns:
+                self.event("concatenate", one, tuple(self.list_of(other)), None, place)
             return Items(
                 parts[: room(parts)], getattr(one, "more", False) or getattr(other, "more", False), "list", place
             )

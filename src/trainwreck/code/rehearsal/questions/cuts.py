@@ -233,6 +233,10 @@ def _switch(run: Rehearsing, node: Node) -> Place | None:
 def left_off(run: Rehearsing) -> Iterator[Answer]:
     """``torch.set_grad_enabled(False)`` as a statement, after which training goes on without a graph."""
     switch: Event | None = None
+    switches = [e for e in run.tape if e.name == "set_grad_enabled"]
+    if switches and switches[0].tests and all(e.args[0] is False and e.place == switches[0].place for e in switches):
+        yield from _never_on(run, switches[0])
+        return
     for event in run.tape:
         if event.name == "set_grad_enabled":
             plain = event.place is not None and isinstance(run.project.parent(*event.place), ast.Expr)
@@ -243,6 +247,26 @@ def left_off(run: Rehearsing) -> Iterator[Answer]:
             text = "gradients are switched off here and still are where the next loss is computed"
             yield Answer(switch.place, text, (event.place,) if event.place is not None else ())
             return
+
+
+def _never_on(run: Rehearsing, switch: Event) -> Iterator[Answer]:
+    """Switched off under a condition, in a loop that goes on to train, and nowhere on again."""
+    plain = switch.place is not None and isinstance(run.project.parent(*switch.place), ast.Expr)
+    loops = {id(t.node) for t in switch.turns}
+    later = [e for e in backwards(run) if any(id(t.node) in loops for t in e.turns)]
+    left = any(isinstance(n, ast.Break | ast.Return) for n in _branch(run, switch))
+    if plain and later and not left and switch.place is not None:
+        text = "gradients are switched off here, and nothing switches them on for the turns that follow"
+        yield Answer(switch.place, text, (later[-1].place,) if later[-1].place is not None else ())
+
+
+def _branch(run: Rehearsing, event: Event) -> Iterator[ast.AST]:
+    """What stands in the branch around an event."""
+    if event.place is not None:
+        for above in run.project.ancestors(*event.place):
+            if isinstance(above, ast.If):
+                yield from (n for s in above.body for n in ast.walk(s))
+                return
 
 
 def _off(node: ast.expr) -> bool:

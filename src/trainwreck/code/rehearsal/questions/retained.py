@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import backwards, trained, users
 from trainwreck.code.rehearsal.reshaping import flat_number
 
-COLLECTS = frozenset(["append", "extend", "add", "appendleft", "insert", "put"])
+COLLECTS = frozenset(["concatenate", "append", "extend", "add", "appendleft", "insert", "put"])
 
 EMPTIES = frozenset(["clear", "pop", "popleft", "remove"])
 """What takes elements out of a list again."""
@@ -30,7 +30,7 @@ def retained(run: Rehearsing) -> Iterator[Answer]:
     for event in run.tape:
         if event.name not in COLLECTS or not isinstance(event.subject, Items) or event.place is None:
             continue
-        if not event.turns:
+        if not event.turns or (event.name == "concatenate" and not _stored_again(run, event)):
             continue
         kept = [n for a in event.args for n in parts(a) if n.grad and n.op not in ("param", "batch")]
         loop = event.turns[-1]
@@ -67,6 +67,15 @@ def _comprehended(run: Rehearsing) -> Iterator[Answer]:
                 told.add(id(above))
                 text = "the loss comes back with its graph, and a list keeps those of all steps"
                 yield Answer((back, scope), text, ((above, around),))
+
+
+def _stored_again(run: Rehearsing, event: Event) -> bool:
+    """True for ``losses = losses + [loss]``: the list grows, and is not cut to a window."""
+    statement = run.project.statement(*event.place) if event.place is not None else None
+    if not isinstance(statement, ast.Assign) or event.place is None or statement.value is not event.place[0]:
+        return False
+    names = {ast.unparse(t) for t in statement.targets}
+    return any(isinstance(n, ast.Name | ast.Attribute) and ast.unparse(n) in names for n in ast.walk(statement.value))
 
 
 def _added_up(run: Rehearsing, node: Node) -> Turn | None:

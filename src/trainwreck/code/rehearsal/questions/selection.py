@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value, candidates
@@ -70,7 +71,7 @@ def direction(value: Value) -> bool | None:
             unclear = unclear or not all(_count(i) for i in node.inputs[1:])
         else:
             unclear = True
-    if unclear:
+    if unclear or not found:
         named = {d for d in (_by_name(n) for node in parts(value) for n in _line(node)) if d is not None}
         return named.pop() if len(named) == 1 and not found - named else None
     return found.pop() if len(found) == 1 else None
@@ -142,7 +143,11 @@ def _by_name(node: Node) -> bool | None:
     """What the function of the program says by its name that computed the value."""
     if node.place is None or node.place[1].kind != "function":
         return None
-    return _word(getattr(node.place[1].node, "name", ""))
+    told = _word(getattr(node.place[1].node, "name", ""))
+    left = node.place[0].left if isinstance(node.place[0], ast.BinOp) else None
+    if told is None and isinstance(left, ast.Name | ast.Attribute):
+        told = _word(last_name(left))  # ``ndcg / n``
+    return told
 
 
 def _word(name: str) -> bool | None:

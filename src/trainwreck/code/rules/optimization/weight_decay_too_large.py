@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwreck.code.bounds import origin
 from trainwreck.code.facts import (
     only,
     optimizers,
@@ -28,8 +29,8 @@ def build(model):
 """,
     """
 from torch.optim import SGD
-WD = 1
-opt = lambda params: SGD(params, lr=0.1, momentum=0.9, weight_decay=WD)  # expect
+WD = 1  # expect
+opt = lambda params: SGD(params, lr=0.1, momentum=0.9, weight_decay=WD)
 """,
 )
 GOOD = """
@@ -54,4 +55,7 @@ def _seen(project: Project) -> Iterator[Evidence]:
             and not isinstance(value, bool)
             and built.name not in ("Lion", "Muon")
         ):
-            yield sighting(__name__, built, f"a weight decay of {value:g} shrinks the weights faster than they learn")
+            given = option(project, built, "weight_decay")
+            place = origin(project, *given) if given is not None else built
+            text = f"a weight decay of {value:g} shrinks the weights faster than they learn"
+            yield sighting(__name__, place, text, proof=[built])

@@ -11,11 +11,13 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.calls import written
 from trainwreck.code.facts import (
     complete,
     guarded,
     only,
     option,
+    source,
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
@@ -73,6 +75,8 @@ PURPOSE = pattern(r"mc_?drop|monte|bayes|uncertain|prenet|always", re.IGNORECASE
 
 
 TRAINING = re.compile("training")
+MEANT = pattern(r"mc_?drop|monte|bayes|uncertain|ensemble|passes|spread|predictive", re.IGNORECASE)
+"""Programs that may want dropout in prediction: they average over masks."""
 
 
 def find(project: Project) -> Iterator[Evidence]:
@@ -85,13 +89,16 @@ def _written(project: Project) -> Iterator[Evidence]:
         if "torch.nn.functional" not in project.called(call) or not complete(project, call):
             continue
         owner = call.scope.owner
-        if owner is None or not project.is_a(owner, "Module") or option(project, call, "training", 2) is not None:
+        given = option(project, call, "training", 2)
+        fixed = given is not None and _fixed(given[0]) and not MEANT.search(source(project))
+        if owner is None or not project.is_a(owner, "Module") or (given is not None and not fixed):
             continue
         if PURPOSE.search(owner.name) or guarded(project, call.node, call.scope, TRAINING):
             continue
         if only(project, option(project, call, "p", 1)) == 0:
             continue
-        yield sighting(__name__, call, "this dropout ignores eval(): training= is not passed, and its default is True")
+        how = "training= is always true here" if fixed else "training= is not passed, and its default is True"
+        yield sighting(__name__, call, f"this dropout ignores eval(): {how}")
 
 
 def _made_in_place(project: Project) -> Iterator[Evidence]:
@@ -103,3 +110,9 @@ def _made_in_place(project: Project) -> Iterator[Evidence]:
         run = isinstance(above, ast.Call) and above.func is call.node
         if run and "torch.nn" in project.called(call) and not guarded(project, call.node, call.scope, TRAINING):
             yield sighting(__name__, call, "this layer is made anew at each call, in training mode: it ignores eval()")
+
+
+def _fixed(value: ast.expr) -> bool:
+    """True for ``True``, and for a test of something other than the mode (``self.p > 0``)."""
+    literal = isinstance(value, ast.Constant) and value.value is True
+    return literal or (isinstance(value, ast.Compare) and "train" not in written(value).lower())
