@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, parts
@@ -44,9 +45,50 @@ def unturned(run: Rehearsing) -> Iterator[Answer]:
             if place is None:
                 continue
             text = "the returns stand here from the last step to the first, and the actions from the first to the last"
+            place = _put_aside(run, way.node, place)
             proof = [p for p in (found.place, event.place) if p is not None and p is not place]
             yield Answer(place, text, tuple(proof))
             return
+
+
+def _put_aside(run: Rehearsing, node: Node, place: Place) -> Place:
+    """Where a function of its own leaves them in that order: its ``append`` to what has an ``appendleft``, else what it
+    gives back; ``place`` itself where they are put together in the function of the loop."""
+    held = {id(n) for n in parts(node.inputs[:1])}
+    event = next(
+        (e for e in run.tape if e.name == "append" and e.args and {id(n) for n in parts(e.args[0])} & held), None
+    )
+    if event is None or event.place is None:
+        return place
+    call, scope = event.place
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return place
+    receiver = ast.unparse(call.func.value)
+    if any(DEQUE.match(ast.unparse(v)) for v in _bound(scope.node, receiver)):
+        return event.place
+    if scope is place[1]:
+        return place
+    given = [n for n in ast.walk(scope.node) if isinstance(n, ast.Return) and n.value is not None]
+    own = [n for n in given if any(ast.unparse(i) == receiver for i in ast.walk(n) if isinstance(i, ast.expr))]
+    return (own[0], scope) if len(own) == 1 else event.place
+
+
+DEQUE = pattern(r"(collections\.)?deque\(")
+
+
+def _bound(function: ast.AST, name: str) -> Iterator[ast.expr]:
+    """What is assigned to a name, also beside others."""
+    for node in ast.walk(function):
+        pairs: list[tuple[ast.expr, ast.expr]] = []
+        if isinstance(node, ast.Assign):
+            pairs = [(t, node.value) for t in node.targets]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            pairs = [(node.target, node.value)]
+        for target, value in pairs:
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+                yield from (v for t, v in zip(target.elts, value.elts, strict=True) if ast.unparse(t) == name)
+            elif ast.unparse(target) == name:
+                yield value
 
 
 def _side_by_side(run: Rehearsing, advantage: Value, own: set[int]) -> bool:
