@@ -177,6 +177,8 @@ class Expressions(Operators):
         elif at is not None and at.yielded is not None and len(at.yielded) < EXACT_ITEMS:
             if isinstance(node, ast.YieldFrom):
                 at.yielded += self.elements(value, (node, frame.scope), frame)[0]
+                if at.function is not None and _whole(at.function.node, node):
+                    at.pace = value
             else:
                 at.yielded.append(value)
                 if self.turns and at.function is not None and _once_a_turn(at.function.node, node, self.turns[-1].node):
@@ -307,6 +309,14 @@ class Expressions(Operators):
 
         run(generators)
         return found, more, through
+
+
+def _whole(function: ast.AST, node: ast.YieldFrom) -> bool:
+    """True where a function goes through something in one ``yield from`` and does nothing else."""
+    body = getattr(function, "body", None)
+    others = [n for n in ast.walk(function) if isinstance(n, ast.Yield | ast.YieldFrom | ast.Return) and n is not node]
+    plain = isinstance(body, list) and any(isinstance(s, ast.Expr) and s.value is node for s in body)
+    return plain and not others
 
 
 def _once_a_turn(function: ast.AST, node: ast.Yield, loop: ast.AST) -> bool:

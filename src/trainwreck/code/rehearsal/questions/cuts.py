@@ -12,6 +12,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Place, Table
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.flagged import flag_given
 from trainwreck.code.rehearsal.questions.roles import backwards, unknown
 from trainwreck.code.scopes import FunctionNode
 
@@ -66,7 +67,8 @@ def _cuts(run: Rehearsing) -> Iterator[Cut]:
         return
     behind: dict[int, Cut] = {}
     kept: dict[int, set[int]] = {}
-    for event in events:
+    # of several losses the one whose optimizer would have moved the parameters is meant to reach them
+    for event in sorted(events, key=lambda e: not lost.keys() & _moved_next(run, e)):
         for node, kind in _edges(event.subject):
             inside = [lost[key] for key in _params(node) if key in lost]
             if inside:
@@ -75,10 +77,18 @@ def _cuts(run: Rehearsing) -> Iterator[Cut]:
     yield from behind.values()
 
 
+def _moved_next(run: Rehearsing, event: Event) -> set[int]:
+    """The parameters (by ``id``) of the optimizer whose step follows a backward."""
+    after = (e for e in run.tape if e.name == "step" and e.serial > event.serial and is_optimizer(e.subject))
+    step = next(after, None)
+    return {id(p) for p in run.optimized(step.subject)[0]} if step is not None else set()
+
+
 def _kept_otherwise(param: Node) -> bool:
     """True for a copy that follows other weights, or that is written by hand: it is not meant to learn by gradients."""
     copied = any(isinstance(i, Node) and i.op == "param" for i in param.inputs)
-    written = any(e.turns or e.name in ("copy_", "lerp_", "load_state_dict") for e in param.writes)
+    first = [e for e in param.writes if not e.full.startswith("torch.nn.init") and e.name != "requires_grad"]
+    written = any(e.turns or e.name in ("copy_", "lerp_", "load_state_dict") for e in first)
     return copied or written or bool(KEEPERS.search(param.name.lower()))
 
 
@@ -185,7 +195,8 @@ def _answers(run: Rehearsing, kind: str, text: str) -> Iterator[Answer]:
         lost = {id(p) for p in cut.lost}
         if why == kind and node.place is not None and not lost <= told:
             told |= lost
-            yield Answer(node.place, f"{text}, and {_names(cut)} never learn", _proof(cut))
+            place = flag_given(run, node, node.place)
+            yield Answer(place, f"{text}, and {_names(cut)} never learn", _proof(cut))
 
 
 def switched_off(run: Rehearsing) -> Iterator[Answer]:
@@ -198,8 +209,13 @@ def switched_off(run: Rehearsing) -> Iterator[Answer]:
             found.append((place, cut))
     # what only made the data (an agent that acts) may be without gradients: the step itself comes first
     own = [(place, cut) for place, cut in found if cut.loss is not None and place[1] is cut.loss[1]]
+    told: set[int] = set()
     for place, cut in own or found:
-        yield Answer(place, f"gradients are off here, and {_names(cut)} never learn", _proof(cut))
+        asked, lost = flag_given(run, _source(cut)[0], place), {id(p) for p in cut.lost}
+        if asked is not place and lost <= told:
+            continue  # another call, which is right to ask for it
+        told |= lost
+        yield Answer(asked, f"gradients are off here, and {_names(cut)} never learn", _proof(cut))
 
 
 def _names(cut: Cut) -> str:

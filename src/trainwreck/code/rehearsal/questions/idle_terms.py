@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, is_module
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
-from trainwreck.code.rehearsal.questions.roles import unknown
+from trainwreck.code.rehearsal.questions.roles import trained, unknown, users
 from trainwreck.code.rehearsal.questions.terms import losses_of
 
 
@@ -55,6 +55,26 @@ def hard_term(run: Rehearsing) -> Iterator[Answer]:
                 text = "no gradient passes this operation, and a term of the loss hangs on nothing else"
                 yield Answer(place, text, (event.place,))
                 return
+
+
+def rounded(run: Rehearsing) -> Iterator[Answer]:
+    """A value that hangs on what is trained is rounded, and goes on into the loss without the slope of anything.
+
+    Not meant: straight-through estimates (``x + (x.round() - x).detach()``), indices, and what is only shown."""
+    used = {id(n) for n in trained(run)}
+    for node in run.nodes:
+        first = node.inputs[0] if node.inputs else None
+        if node.op not in ("round", "round_") or node.place is None or not isinstance(first, Node) or not first.grad:
+            continue
+        if node.grad and id(node) not in used:
+            continue
+        following = [u for u in users(run).get(id(node), ()) if id(u) in used]
+        learned = any(n.op == "param" for n in near(first, 60))
+        scales = [u for u in following if u.op in ("mul", "matmul", "bmm", "linear", "einsum")]
+        if scales and learned and len(following) == len(users(run).get(id(node), ())):
+            text = "no gradient passes this rounding, and the loss goes on from it"
+            yield Answer(node.place, text, tuple(p for p in (scales[0].place,) if p is not None))
+            return
 
 
 def _estimates(behind: list[Node], hard: list[Node]) -> bool:

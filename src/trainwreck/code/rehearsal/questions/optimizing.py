@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, is_module
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.library.training import all_parameters
 from trainwreck.code.rehearsal.questions import Answer
@@ -69,6 +70,8 @@ def _of_another(run: Rehearsing, stepping: list[Event], told: set[int]) -> Itera
             continue
         if {p.name for p in moved} != {p.name for p in learning} or any(written_by_hand(run, p) for p in learning):
             continue
+        if ids(moved) & ids(n for n in ancestors(event.subject) if n.op == "param"):
+            continue  # they stand behind the loss, cut off on the way: another fault
         told |= ids(learning)
         yield _left_out(run, event, learning, [s for s in after if isinstance(s.subject, Obj)])
         return
@@ -252,6 +255,10 @@ def never_cleared(run: Rehearsing) -> Iterator[Answer]:
             and any(t.generic for t in e.turns)
             and not mine & ids(e.state.get("held", ()))
         ]
+        # a reset of other parameters that this very backward reaches too clears a part only
+        together = ids(reached(new.event)) - mine
+        clearing = [e for e in run.tape if e.name == "zero_grad" and e.turns == new.event.turns and e.state.get("held")]
+        beside += [e for e in clearing if e not in beside and ids(e.state["held"]) <= together]
         text = "gradients that a step has used are still there when the next backward adds its own"
         proof = tuple(e.place for e in (old.event, step) if e.place is not None)
         wrong = next((e.place for e in [*beside, *outer] if e.place is not None), None)

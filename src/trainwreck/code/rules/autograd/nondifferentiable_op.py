@@ -22,7 +22,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.actors import unreached
 from trainwreck.code.rehearsal.questions.cuts import hard
-from trainwreck.code.rehearsal.questions.idle_terms import hard_term
+from trainwreck.code.rehearsal.questions.idle_terms import hard_term, rounded
 from trainwreck.code.rehearsal.questions.partly import latent_hard
 from trainwreck.code.rehearsal.questions.sampling import without_path
 from trainwreck.code.rule import sighting
@@ -93,7 +93,7 @@ def evaluate(model, loader):
         for x, y in loader:
             mae = F.l1_loss(model(x).round(), y)
 """
-SEEN = (without_path, unreached, latent_hard, hard_term)
+SEEN = (without_path, unreached, latent_hard, hard_term, rounded)
 DEAD = frozenset(
     ["argmax", "argmin", "round", "sign", "floor", "ceil", "long", "int", "bool", "argsort", "multinomial"]
 )
