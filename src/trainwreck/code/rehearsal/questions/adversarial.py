@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
 from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.flagged import flag_given
 from trainwreck.code.rehearsal.questions.gradients import lives, steps
 from trainwreck.code.rehearsal.questions.learners import Learners, learners, shown
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
@@ -141,6 +142,7 @@ def maker_cut_off(run: Rehearsing) -> Iterator[Answer]:
         if _elsewhere(value) or not _handed_on(game.event.subject, value):
             continue
         if place is not None and game.event.place is not None:
+            place = flag_given(run, cut if cut is not None else value, place)
             yield Answer(place, "the loss of the maker gets these samples without their graph", (game.event.place,))
 
 

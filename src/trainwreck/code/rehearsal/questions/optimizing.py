@@ -70,7 +70,7 @@ def _of_another(run: Rehearsing, stepping: list[Event], told: set[int]) -> Itera
             continue
         if {p.name for p in moved} != {p.name for p in learning} or any(written_by_hand(run, p) for p in learning):
             continue
-        if ids(moved) & ids(n for n in ancestors(event.subject) if n.op == "param"):
+        if ids(moved) & ids(ancestors(event.subject, through=lambda n: n.op != "param")):
             continue  # they stand behind the loss, cut off on the way: another fault
         told |= ids(learning)
         yield _left_out(run, event, learning, [s for s in after if isinstance(s.subject, Obj)])
