@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -9,6 +10,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Place
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
+from trainwreck.code.rehearsal.questions.places import literal
 from trainwreck.code.rehearsal.questions.roles import backwards
 from trainwreck.code.rehearsal.questions.signs import Term, terms
 from trainwreck.code.rehearsal.questions.terms import number_of
@@ -34,7 +36,9 @@ def balance_unused(run: Rehearsing) -> Iterator[Answer]:
             zero = next((z for z in weighted.values() if any(n is node for n in ancestors(z))), None)
             if zero is None or zero.place is None:
                 return
-            yield Answer(zero.place, "the balance of the experts is multiplied by zero", (node.place,))
+            yield Answer(
+                weight_place(run, zero) or zero.place, "the balance of the experts is multiplied by zero", (node.place,)
+            )
             return
         if not node.turns or not any(e.turns and e.turns[-1] in node.turns for e in events):
             continue
@@ -56,7 +60,10 @@ def balance_turned(run: Rehearsing) -> Iterator[Answer]:
                 continue
             told.add(id(term.place[0]))
             text = "the balance of the experts is maximised: the expert with most of the rows is given still more"
-            yield Answer(term.place, text, tuple(p for p in (term.node.place, event.place) if p is not None))
+            scaled = [n for n in ancestors(event.subject) if n.op == "mul" and n.place is not None
+                      and n.place[0] is term.place[0]]  # fmt: skip
+            place = next((p for n in scaled if (p := weight_place(run, n)) is not None), None) or term.place
+            yield Answer(place, text, tuple(p for p in (term.node.place, event.place) if p is not None))
 
 
 def _product(term: Term, routers: list[Node]) -> bool:
@@ -67,6 +74,17 @@ def _product(term: Term, routers: list[Node]) -> bool:
 
 
 SHARES = frozenset(["one_hot", "bincount", "eq", "scatter", "scatter_", "histc"])
+
+
+def weight_place(run: Rehearsing, product: Node) -> Place | None:
+    """Where the number of a product is written under the name that stands in it."""
+    if product.place is None or product.op != "mul":
+        return None
+    number = next((n for i in product.inputs if (n := number_of(i)) is not None), None)
+    names = [n.attr if isinstance(n, ast.Attribute) else n.id for n in ast.walk(product.place[0])
+             if isinstance(n, ast.Attribute | ast.Name)]  # fmt: skip
+    raw = [i for i in product.inputs if isinstance(i, int | float)]
+    return literal(run, raw[0], names[:4], product.place) if number is not None and raw and names else None
 
 
 def _times_zero(node: Node) -> bool:

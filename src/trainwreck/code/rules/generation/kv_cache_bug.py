@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.caching import fed_again, masks, positions, table_from_the_start
+from trainwreck.code.rehearsal.questions.keeping_keys import not_handed_on, other_kind
 from trainwreck.core.evidence import Evidence
 
 _MODEL = """
@@ -80,4 +81,5 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), positions, table_from_the_start, masks, fed_again)
+    asked = (positions, table_from_the_start, masks, fed_again, other_kind, not_handed_on)
+    yield from further(__name__, project, (), *asked)

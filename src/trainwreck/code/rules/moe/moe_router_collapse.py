@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.gates import weighs_nothing, worst_experts
 from trainwreck.code.rehearsal.questions.routing import balance_turned
 from trainwreck.core.evidence import Evidence
 
@@ -43,4 +44,4 @@ GOOD = BAD.replace("- 0.01 * aux  # expect", "+ 0.01 * aux")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, balance_turned)
+    yield from further(__name__, project, (), balance_turned, worst_experts, weighs_nothing)

@@ -1,0 +1,157 @@
+"""Fake quantisation: is what goes on near to what was rounded, and does the scale follow what is seen in training?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Function, Node, Obj, Place
+from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.roles import trained
+from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
+
+ROUNDS = frozenset(["round", "round_", "floor"])
+CUTS = frozenset(["detach", "detach_", "data"])
+FINE = 7
+"""A clamp up to this number and further leaves at least four bits."""
+APART = 0.3
+"""Share of a value that four bits or more never lose on average (a uniform grid over a normal: below a tenth)."""
+SIZE = 64
+
+
+def _passes(run: Rehearsing) -> Iterator[tuple[Node, Node, Node]]:
+    """``x + (y - x).detach()`` of a rounded ``y``: the sum, ``x`` and ``y``."""
+    for node in trained(run):
+        if node.op != "add" or len(node.inputs) < 2 or node.place is None:
+            continue
+        for plain, cut in (node.inputs[:2], node.inputs[1::-1]):
+            if not isinstance(plain, Node) or not isinstance(cut, Node) or cut.op not in CUTS or not cut.inputs:
+                continue
+            inner = cut.inputs[0]
+            sides = inner.inputs[:2] if isinstance(inner, Node) and inner.op == "sub" and len(inner.inputs) > 1 else ()
+            if len(sides) == 2 and sides[1] is plain and isinstance(sides[0], Node) and _rounded(sides[0], plain):
+                yield node, plain, sides[0]
+
+
+def _rounded(value: Node, plain: Node) -> bool:
+    behind = list(ancestors(value, through=lambda n: n is not plain))
+    clamps = [n for n in behind if n.op in ("clamp", "clip")]
+    highs = [h for n in clamps if isinstance(h := n.get("max", 2), int | float)]
+    return any(n.op in ROUNDS for n in behind) and bool(highs) and max(highs) >= FINE
+
+
+def far_off(run: Rehearsing) -> Iterator[Answer]:
+    """What is rounded to many levels and scaled back is not near to what it was."""
+    told: set[int] = set()
+    for node, plain, rounded in _passes(run):
+        if node.place is None or id(node.place[0]) in told:
+            continue
+        error = _error(plain, rounded)
+        if error is not None and error > APART:
+            told.add(id(node.place[0]))
+            place = _scaling(rounded, plain) or node.place
+            text = f"rounding and scaling back loses {min(error, 99):.0%} of the values here: the scale is not undone"
+            yield Answer(place, text, (node.place,))
+            return
+
+
+def _error(plain: Node, rounded: Node) -> float | None:
+    try:
+        bench = Bench(leaf=lambda node: None)
+        values = bench.random.normal(size=(SIZE, SIZE))
+        bench.set(plain, values)
+        for node in ancestors(rounded, through=lambda n: n is not plain):
+            if node.op in ("buffer", "lerp_", "lerp", "setitem", "copy_", "fill_") or _state(node):
+                if node is not plain and not node.shape.open and not node.shape.dims:
+                    bench.set(node, bench.np.abs(values).max())
+            elif node.op == "param" and node is not plain and not node.shape.open and not node.shape.dims:
+                return None
+        for node in ancestors(rounded, through=lambda n: n is not plain):
+            inner = node.inputs[0] if node.op in CUTS and node.inputs else None
+            if isinstance(inner, Node) and inner is plain:
+                bench.set(node, values)
+        made: Array = bench.work(rounded)
+        if getattr(made, "shape", ()) != values.shape:
+            return None
+        return float(bench.np.abs(made - values).mean() / bench.np.abs(values).mean())
+    except (Unknown, ValueError, TypeError):
+        return None
+
+
+def _state(node: Node) -> bool:
+    return bool(node.options.get("inplace")) and not node.shape.dims
+
+
+def _scaling(rounded: Node, plain: Node) -> Place | None:
+    """Where the scale is multiplied in again, or left out: the last operation."""
+    return rounded.place
+
+
+def _but(plain: Node) -> Callable[[Node], bool]:
+    return lambda node: node is not plain
+
+
+def never_observed(run: Rehearsing) -> Iterator[Answer]:
+    """The number that the scale is made of is kept as it was set up: what should follow the data has no effect."""
+    held_at: dict[int, list[Node | None]] = {}
+    places: dict[int, Place] = {}
+    for node, plain, rounded in _passes(run):
+        behind = list(ancestors(rounded, through=_but(plain)))
+        held = next((n for n in behind if n.op == "buffer" and not n.shape.dims), None)
+        moved = any(n.options.get("inplace") or n.op in ("lerp", "copy", "fill") for n in behind)
+        if node.place is not None and (held is not None or moved):
+            held_at.setdefault(id(node.place[0]), []).append(None if moved else held)
+            places[id(node.place[0])] = node.place
+    for key, found in held_at.items():
+        held = found[0]
+        if held is None or None in found:
+            continue
+        last = held.name.rpartition(".")[2]
+        owner = next((o for o in run.objects if o.cls is not None and last in o.attributes), None)
+        place = _idle(owner, held.name, run) if owner is not None else None
+        if place is not None:
+            text = f"{held.name} keeps the number that it was set up with: nothing that is seen in training moves it"
+            yield Answer(place, text, (places[key],))
+            return
+
+
+def _idle(owner: Obj, name: str, run: Rehearsing) -> Place | None:
+    """The statement of the owner's forward that was to move it: a result that is dropped, or a branch not taken."""
+    name = name.rpartition(".")[2]
+    function = owner.cls.find("forward") if owner.cls is not None else None
+    if not isinstance(function, Function):
+        return None
+    for statement in ast.walk(function.node):
+        if isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign) and f"self.{name}" in ast.unparse(statement):
+            call = statement.value
+            target = isinstance(statement, ast.Assign) and f"self.{name}" in ast.unparse(statement.targets[0])
+            if not target and not (isinstance(statement, ast.Expr) and isinstance(call, ast.Call)):
+                continue
+            above = run.project.parent(statement, function.scope)
+            off = isinstance(above, ast.If) and (_inplace(call) or target)
+            flag = _flag(owner, above.test) if isinstance(above, ast.If) and off else None
+            if flag is not None:
+                return flag
+            return (above.test, function.scope) if isinstance(above, ast.If) and off else (statement, function.scope)
+    return None
+
+
+def _flag(owner: Obj, test: ast.expr) -> Place | None:
+    """Where a flag of the object that the test asks for is set to false as it is made."""
+    init = owner.cls.find("__init__") if owner.cls is not None else None
+    names = {ast.unparse(n) for n in ast.walk(test) if isinstance(n, ast.Attribute)} - {"self.training"}
+    for statement in ast.walk(init.node) if isinstance(init, Function) else ():
+        named = isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) in names
+        value = statement.value if isinstance(statement, ast.Assign) and named else None
+        if isinstance(value, ast.Constant) and value.value is False and isinstance(init, Function):
+            return statement, init.scope
+    return None
+
+
+def _inplace(call: ast.expr) -> bool:
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
+
+
+__all__ = ["far_off", "never_observed"]
