@@ -139,6 +139,8 @@ class Holding(Classes):
                     else:
                         held = Items(*self.elements(inner, place, frame))
                     groups.append(Table({**item.entries, "params": held}, item.more))
+                else:
+                    groups.append(Table({"params": Items([item], True)}, True))
             return Items(groups, more)
         flat: list[Value] = []
         for item in items:

@@ -17,7 +17,7 @@ from trainwreck.code.rehearsal.domain import (
 )
 from trainwreck.code.rehearsal.library import method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
-from trainwreck.code.rehearsal.storing import EXACT_ITEMS, GROUND, room
+from trainwreck.code.rehearsal.storing import EXACT_ITEMS, EXACT_TURNS, GROUND, room
 
 
 @method("list", "append", "add", "appendleft", "insert", "put")
@@ -100,6 +100,11 @@ def _get(run: Rehearsing, asked: Asked) -> Value:
         table.entries.setdefault("?", default)
         table.numbered, table.stack = table.numbered or asked.place, table.stack or run.stack
         table.counted = (*table.counted[:3], key)
+    elif asked.name == "setdefault":
+        # what is then put into one of many entries can't be followed
+        key_of_new = f"?{len(table.entries)}" if len(table.entries) < EXACT_TURNS else "?"
+        table.entries.setdefault(key_of_new, default if len(table.entries) < EXACT_TURNS else UNKNOWN)
+        table.more = True
     known = run.item(table, key, asked.place, asked.frame)
     return run.joined(known, default, asked.place) if asked.args[1:] or asked.options else known
 
