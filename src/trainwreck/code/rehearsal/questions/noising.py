@@ -11,6 +11,7 @@ from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.denoising import Denoiser, denoisers, mixture
 from trainwreck.code.rehearsal.questions.levels import row
+from trainwreck.code.rehearsal.questions.places import about
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core, sum_in
 
 DRAWN = frozenset(["randint", "rand", "rand_like", "uniform", "integers", "random"])
@@ -116,7 +117,8 @@ def schedule(run: Rehearsing) -> Iterator[Answer]:
         elif bare >= MOSTLY or max(n / s if s else 1 for s, n in pairs) < _least(run, found, known):
             text = "the noise stays small beside the data at all times: sampling starts from what was never seen"
             drawn = _half_of_the_times(known)
-            yield Answer(drawn or _table(known, small=False) or _picked_from(known) or place, text, proof)
+            place = _end(run, known) or _table(known, small=False) or _picked_from(known) or place
+            yield Answer(drawn or place, text, proof)
         elif not _fits(known):
             _, total = max((abs(s + n - 1), s + n) for s, n in pairs)
             text = f"the factors of data and noise do not belong together: their squares add up to {total:.2g}"
@@ -137,6 +139,29 @@ def _least(run: Rehearsing, found: Denoiser, known: Levels) -> float:
     )
     fades = max(known.signal) - min(known.signal) > CLOSE
     return 1.0 if sampled and fades else LITTLE
+
+
+def _end(run: Rehearsing, known: Levels) -> Place | None:
+    """The number in the program that the table of levels ends with: the largest share of noise of one step, or of all.
+
+    None where it is the one in use, for as many steps as that needs: then there are too few of them."""
+    behind = [n for n in ancestors(known.node, through=lambda n: n.op not in ("param", "batch"))]
+    ends: list[float] = []
+    for node in behind:
+        steps = row(node.inputs[0]) if node.op in ("cumprod", "cumsum") and node.inputs else None
+        if isinstance(steps, list):
+            ends.append(1 - min(steps) if node.op == "cumprod" else max(steps))
+    for value in (*ends, max(known.noise)):
+        usual = any(abs(value - u) < SLIGHT for u in USUAL_ENDS)
+        place = about(run, value) if value not in (0.0, 1.0, 2.0, 0.5) and not usual else None
+        if place is not None:
+            return place
+    return None
+
+
+USUAL_ENDS = (0.02, 0.012)
+"""The last share of noise in DDPM (Ho et al. 2020) and in Stable Diffusion, of 1000 steps each."""
+SLIGHT = 1e-6
 
 
 def _picked_from(known: Levels) -> Place | None:

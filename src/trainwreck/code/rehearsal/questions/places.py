@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Sequence
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -45,6 +46,18 @@ def once(run: Rehearsing, value: float) -> Place | None:
             nodes = (*scope.nodes, *(n for d in _defaults(scope) for n in ast.walk(d)))
             literals = (n for n in nodes if isinstance(n, ast.UnaryOp if value < 0 else ast.Constant))
             found += [(n, scope) for n in literals if isinstance(n, ast.expr) and written_number(n) == value]
+    return found[0] if len(found) == 1 else None
+
+
+def about(run: Rehearsing, value: float) -> Place | None:
+    """As ``once``, for a number that was computed: what is written is as large but for rounding."""
+    found: list[Place] = []
+    for walked in run.project.walked.values():
+        for scope in walked.scopes:
+            for node in (*scope.nodes, *(n for d in _defaults(scope) for n in ast.walk(d))):
+                number = written_number(node) if isinstance(node, ast.Constant) else None
+                if number is not None and math.isclose(number, value, rel_tol=1e-4):
+                    found.append((node, scope))
     return found[0] if len(found) == 1 else None
 
 
