@@ -8,6 +8,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.adapters import starts_at_zero
 from trainwreck.code.rehearsal.questions.roles import RAW, behind, bounds, core, trained, users
 from trainwreck.code.rehearsal.questions.scale import Size, size
 from trainwreck.code.rehearsal.questions.terms import number_of
@@ -113,12 +114,30 @@ def sqrt_at_zero(run: Rehearsing) -> Iterator[Answer]:
         if node.op in ("sqrt", "rsqrt") or half:
             if pair := _pairs(node.inputs[0]):
                 yield Answer(node.place, f"{pair}, and the root of 0 has no gradient")
+            elif (zero := _of_zeros(node.inputs[0])) is not None:
+                yield Answer(
+                    node.place, f"{zero.name or 'a parameter'} begins at zero, and the root of 0 has no gradient"
+                )
             elif vanishes(node.inputs[0]) in ("a relu",):
                 yield Answer(node.place, "a relu is exactly zero for many elements, and the root of 0 has no gradient")
         elif node.op in ("acos", "arccos", "asin") and all(
             n.op in ("cosine_similarity",) for n in core(node.inputs[0])
         ):
             yield Answer(node.place, "the slope of the arc cosine is infinite at a similarity of 1")
+
+
+def _of_zeros(value: Value) -> Node | None:
+    """The parameter whose squares are summed up, where it holds zeros when training begins."""
+    total = value if isinstance(value, Node) and value.op in ("sum", "mean") and value.inputs else None
+    square = total.inputs[0] if total is not None else None
+    if not isinstance(square, Node) or not square.inputs or square.op not in ("pow", "square", "mul"):
+        return None
+    inner = core(square.inputs[0])
+    param = inner[0] if len(inner) == 1 and inner[0].op == "param" and inner[0].trainable is not False else None
+    if param is None:
+        return None
+    norm = isinstance(param.owner, Obj) and "Norm" in param.owner.name
+    return param if starts_at_zero(param) or (norm and param.name.endswith("bias")) else None
 
 
 def _pairs(value: Value) -> str:

@@ -154,6 +154,10 @@ def _scale(run: Rehearsing, optimizer: Obj, *, lowest: bool = False) -> float | 
     """The largest factor on the rate that a function of the program gives; None where the rate is not its own."""
     for scheduler in schedules(run):
         if (optimizer in driven(scheduler) and scheduler.name in OWN_RATE) or "schedule" in scheduler.name:
+            if scheduler.name == "OneCycleLR":
+                top, own = scheduler.get("max_lr", 1), optimizer.get("lr", 1)
+                plain = all(isinstance(v, int | float) and v > 0 for v in (top, own))
+                return top / own if plain else None
             if scheduler.name != "LambdaLR":
                 return None
             known = [factor(run, scheduler, k) for k in (0, 1, 2, 5, 10, 50, 100, 200, 500, 1000)]

@@ -147,7 +147,7 @@ def averages_in_bfloat16(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for node in run.nodes:
         for kept, new, place, old in (*_written_shares(node), *_computed_shares(run, node)):
-            if not 0 < new <= SLOW or abs(kept + new - 1) > 1e-6:
+            if not 0 < new <= SLOW + 1e-9 or abs(kept + new - 1) > 1e-6:
                 continue
             cast = _stored_as(run, old, place)
             if cast is None or id(cast[0]) in told:

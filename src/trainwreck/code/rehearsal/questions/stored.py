@@ -82,6 +82,56 @@ def never_kept(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
+def planned_again(run: Rehearsing) -> Iterator[Answer]:
+    """A schedule is given back its state, and another one is made for the same optimizer and moves in its place; or the
+    file holds the optimizer and no schedule, and a schedule begins anew where training goes on."""
+    moved = [e for e in run.tape if e.name == "step" and is_scheduler(e.subject) and e.turns]
+    for load in [e for e in run.tape if e.name == "load_state_dict" and is_scheduler(e.subject) and not e.maybe]:
+        after = [m for m in moved if m.serial > load.serial]
+        new = next((m.subject for m in after if m.subject.serial > load.serial and m.subject is not load.subject), None)
+        again = any(e.name == "load_state_dict" and e.subject is new for e in run.tape)
+        if new is None or again or new.place is None or any(m.subject is load.subject for m in after):
+            continue
+        if new.get("optimizer", 0) is load.subject.get("optimizer", 0) and not _told_where(new):
+            text = "this takes the place of the schedule that was restored: it begins anew"
+            yield Answer(new.place, text, (load.place,) if load.place is not None else ())
+            return
+    for resume in resumes(run):
+        start = resume.loaded.serial
+        if any(e.name == "load_state_dict" and is_scheduler(e.subject) for e in run.tape):
+            return
+        restored = [e for e in run.tape if e.name == "load_state_dict" and is_optimizer(e.subject) and e.serial > start]
+        after = [m for m in moved if m.serial > start and not _told_where(m.subject)]
+        before = [m for m in moved if m.serial < start]
+        caught_up = any(not any(s.turns[-1:] == m.turns[-1:] for s in steps(run)) for m in after)
+        if restored and after and before and not caught_up and restored[-1].place is not None:
+            text = "the optimizer is restored here, and its schedule is not: it begins anew"
+            yield Answer(restored[-1].place, text, _saves(run, resume))
+            return
+
+
+def _told_where(scheduler: Obj) -> bool:
+    """True for a schedule that is told how many steps were done (``last_epoch``)."""
+    return scheduler.options.get("last_epoch") not in (None, -1)
+
+
+def averaged_again(run: Rehearsing) -> Iterator[Answer]:
+    """An average of weights is given back its state, and is then copied from the network once more."""
+    for load in [e for e in run.tape if e.name == "load_state_dict" and is_module(e.subject) and not e.maybe]:
+        if load.subject.copy_of is None:
+            continue
+        for new in run.objects:
+            if not is_module(new) or new.copy_of is None or new.serial < load.serial or new.place is None:
+                continue
+            mine, others = run.parameters(new)[0], run.parameters(load.subject)[0]
+            moves = any(w.turns and w.name in ("lerp_", "mul_", "copy_") for p in mine for w in p.writes)
+            used = any(w.serial > new.serial and w.turns for p in others for w in p.writes)
+            if new.cls is load.subject.cls and moves and not used and not new.turns:
+                text = "this takes the place of the average that was restored: it begins anew from the network"
+                yield Answer(new.place, text, (load.place,) if load.place is not None else ())
+                return
+
+
 def built_again(run: Rehearsing) -> Iterator[Answer]:
     """An optimizer is given back its state, and another one is made for the same parameters and steps in its place."""
     for load in run.tape:
@@ -135,9 +185,12 @@ def counter_dropped(run: Rehearsing) -> Iterator[Answer]:
                 )
                 return
             name = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-            if isinstance(name, ast.Name) and not _read(place[1], name.id):
-                yield Answer(place, f"{name.id} is where training stopped, and no loop begins there")
-                return
+            if isinstance(name, ast.Name) and isinstance(statement, ast.Assign):
+                following = _next_binding(place[1], name.id, statement)
+                if not _read(place[1], name.id, statement.lineno, getattr(following, "lineno", 0)):
+                    at = place if following is None else (following, place[1])
+                    yield Answer(at, f"{name.id} is where training stopped, and no loop begins there", (place,))
+                    return
 
 
 def counter_unread(run: Rehearsing) -> Iterator[Answer]:
@@ -155,11 +208,27 @@ def counter_unread(run: Rehearsing) -> Iterator[Answer]:
                     (node, scope), f"{name} is a name of this function: the count outside of it begins at zero"
                 )
                 return
+        for dropped in _always_the_same(run, resume):
+            yield Answer(dropped, "the count is written into the file as a constant: training goes on from there")
+            return
         if scope.owner is not None and resume.network.place is not None:
             for name in _own_counts(scope):
                 if not any(COUNTER.search(k) for k in resume.entries) and decides(run, name):
                     yield Answer(resume.network.place, f"{name} is not in the file: it counts from zero again")
                     return
+
+
+def _always_the_same(run: Rehearsing, resume: Resume) -> Iterator[Place]:
+    """Where ``"step": 0`` is saved."""
+    keys = {k for k, v in resume.entries.items() if COUNTER.search(k) and type(v) is int}
+    for walked in run.project.walked.values() if keys else ():
+        for scope in walked.scopes:
+            for node in scope.nodes:
+                if isinstance(node, ast.Dict) and len(node.keys) > 1:
+                    for key, value in zip(node.keys, node.values, strict=True):
+                        named = isinstance(key, ast.Constant) and key.value in keys
+                        if named and isinstance(value, ast.Constant) and "state_dict" in ast.unparse(node):
+                            yield value, scope
 
 
 def _own_counts(scope: Scope) -> list[str]:
@@ -182,10 +251,16 @@ def _asked_by(event: Event, scope: Scope) -> Place | None:
     return event.stack[-1] if event.stack and event.place is not None and event.place[1] is scope else None
 
 
-def _read(scope: Scope, name: str) -> bool:
-    """True if a name is read by anything but a text that is shown."""
+def _next_binding(scope: Scope, name: str, after: ast.Assign) -> ast.AST | None:
+    """The next statement of the function that gives the name another value."""
+    found = [n for n in scope.nodes if isinstance(n, ast.Assign) and n.lineno > after.lineno
+             and any(isinstance(t, ast.Name) and t.id == name for s in n.targets for t in ast.walk(s))]  # fmt: skip
+    return min(found, key=lambda n: n.lineno, default=None)
+
+
+def _read(scope: Scope, name: str, since: int = 0, until: int = 0) -> bool:
+    """True if a name is read by anything but a text that is shown (between two lines, the second one included)."""
     shown = {id(m) for n in scope.nodes if isinstance(n, ast.JoinedStr) for m in ast.walk(n)}
     nodes = [*scope.nodes, *(n for child in scope.children for n in ast.walk(child.node))]
-    return any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and id(n) not in shown for n in nodes
-    )
+    reads = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    return any(id(n) not in shown and n.lineno > since and (not until or n.lineno <= until) for n in reads)

@@ -19,7 +19,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.checkpoints import optimizer_forgotten
 from trainwreck.code.rehearsal.questions.resuming import state_forgotten
-from trainwreck.code.rehearsal.questions.stored import built_again, never_kept
+from trainwreck.code.rehearsal.questions.stored import averaged_again, built_again, never_kept
 from trainwreck.code.rehearsal.questions.unused import weights_not_loaded
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -129,7 +129,7 @@ def train(net, path, epochs, loader):
 COUNTS = pattern(r"step|epoch|self\.(start|begin|it|iteration|done)\w* = ")
 """A function that goes on where training stopped takes its counter too."""
 COUNTER = pattern(r"step|epoch|iter|seen|round|updates|progress", re.IGNORECASE)
-ASKED = (optimizer_forgotten, state_forgotten, weights_not_loaded, never_kept, built_again)
+ASKED = (optimizer_forgotten, state_forgotten, weights_not_loaded, never_kept, built_again, averaged_again)
 STATELESS = frozenset(["SGD", "Rprop", "ASGD"])
 """Optimizers that hold nothing that would be missed, unless they have momentum."""
 

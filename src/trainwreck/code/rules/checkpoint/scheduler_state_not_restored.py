@@ -18,6 +18,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.checkpoints import scheduler_forgotten
+from trainwreck.code.rehearsal.questions.stored import planned_again
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -64,7 +65,7 @@ class Run:
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), scheduler_forgotten)
+    yield from further(__name__, project, _seen(project), scheduler_forgotten, planned_again)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
