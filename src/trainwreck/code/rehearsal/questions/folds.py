@@ -79,9 +79,13 @@ def _found(run: Rehearsing) -> Iterator[Fold]:
     learned = [e for e in run.tape if e.name == "backward" and e.turns]
     if not learned:
         return
-    for event, node in evaluated(run):
+    loops = {id(t.node): t.node for e in learned for t in e.turns if isinstance(t.node, ast.For)}
+    selecting = {key for key, loop in loops.items() if isinstance(loop, ast.For) and _selects(loop)}
+    for event, node in evaluated(run) if selecting else ():
         for turn in event.turns:
-            if not isinstance(turn.node, ast.For) or not isinstance(event.subject, Obj):
+            if id(turn.node) not in selecting or not isinstance(turn.node, ast.For):
+                continue
+            if not isinstance(event.subject, Obj):
                 continue
             before = [b for b in learned if b.serial < event.serial and any(t is turn for t in b.turns)]
             if not before:
@@ -93,6 +97,18 @@ def _found(run: Rehearsing) -> Iterator[Fold]:
                 step = next((s for s in held.steps if not _batch(s, turn) and _of_turn(s, target)), None)
                 if step is not None:
                     yield Fold(turn, held, step, _data(run, turn, event.subject), before[-1])
+
+
+def _selects(loop: ast.For) -> bool:
+    """True for a loop whose number or element picks rows: in an index, or in a comparison that is kept."""
+    target = names(loop.target)
+    for node in (n for statement in loop.body for n in ast.walk(statement)):
+        picks: ast.AST | None = node.slice if isinstance(node, ast.Subscript) else None
+        if isinstance(node, ast.Assign) and any(isinstance(n, ast.Compare) for n in ast.walk(node.value)):
+            picks = node.value
+        if picks is not None and names(picks) & target:
+            return True
+    return False
 
 
 def _data(run: Rehearsing, turn: Turn, module: Obj) -> list[Path]:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import Step, back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.declared import channels_last
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import dataset_classes, inputs
 from trainwreck.code.shapes import clashes
@@ -68,8 +70,8 @@ MAKERS = ("from_numpy", "as_tensor", "tensor", "FloatTensor", "pil_to_tensor", "
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    for clash in clashes(project, "channels-last"):
-        yield sighting(__name__, clash.place, clash.text, proof=clash.by)
+    found = [sighting(__name__, c.place, c.text, proof=c.by) for c in clashes(project, "channels-last")]
+    yield from further(__name__, project, found, channels_last)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

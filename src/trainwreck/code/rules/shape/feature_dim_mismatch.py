@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.declared import other_width
 from trainwreck.code.rule import sighting
 from trainwreck.code.shapes import clashes
 from trainwreck.core.evidence import Evidence
@@ -145,5 +147,5 @@ KINDS = ("features", "channels", "sum", "join", "product", "reshape", "pattern")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    for clash in clashes(project, *KINDS):
-        yield sighting(__name__, clash.place, clash.text, proof=clash.by)
+    found = [sighting(__name__, clash.place, clash.text, proof=clash.by) for clash in clashes(project, *KINDS)]
+    yield from further(__name__, project, found, other_width)
