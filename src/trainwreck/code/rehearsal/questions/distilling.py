@@ -33,6 +33,8 @@ def _soft_terms(run: Rehearsing) -> Iterator[tuple[Event, list[Term], Term, Node
             if len(sides) < 2:
                 continue
             one, other = sides[0], sides[-1]
+            if node.op == "kl_div" and other.grad and not one.grad:
+                one, other = other, one  # the divergence the other way round
             mine, his = parameters_behind(one).keys(), parameters_behind(other).keys()
             if mine and his and not mine & his and any(n.op in SOFT for n in near(other, 12)):
                 yield event, found, term, one, other
@@ -77,6 +79,11 @@ def temperatures(run: Rehearsing) -> Iterator[Answer]:
             place = plain.place if plain is not None and plain.place is not None else term.node.place
             yield Answer(place, f"one side is divided by {here:g}, the other by {there:g}", proof)
             return
+        if here < 1 and (squared := _squares(term, 1 / here**2)) is not None:
+            sides = [n for n in (*ancestors(one), *ancestors(other)) if n.op in SOFT and n.place is not None]
+            text = f"the logits are multiplied by {1 / here:g} here: a temperature divides them"
+            yield Answer(next((n.place for n in sides if n.place is not None), squared), text, proof)
+            return
         if here < 1.5 or term.factors:
             continue
         rest = sum(abs(t.weight) for t in found if t is not term and _hard(t))
@@ -85,6 +92,29 @@ def temperatures(run: Rehearsing) -> Iterator[Answer]:
         if weight <= 1.0 and not balanced:
             text = f"the temperature {here:g} makes these gradients {here**2:g} times smaller; its square is missing"
             yield Answer(term.node.place, text, proof)
+            return
+
+
+def _squares(term: Term, number: float) -> Place | None:
+    """Where the square of a temperature stands in front of a term."""
+    for node in term.path:
+        for item in node.inputs[:2] if node.op == "mul" else ():
+            if (known := number_of(item)) is not None and abs(known - number) < 1e-6 * number:
+                return node.place
+    return None
+
+
+def pushed_from_teacher(run: Rehearsing) -> Iterator[Answer]:
+    """The distance from the teacher is taken off the loss: the student moves away from what it is to learn."""
+    for event, found, term, one, other in _soft_terms(run):
+        wrong = term.node.op == "kl_div" and term.sign < 0 and not term.factors and one.grad and not other.grad
+        beside = [t for t in found if t is not term and _hard(t) and t.sign > 0]
+        signs = [n for n in term.path if n.op in ("neg", "sub", "mul") and n.place is not None]
+        if wrong and beside and signs and not _moves(parameters_behind(other), event):
+            text = "the divergence from the teacher is taken off the loss: the student is driven away from it"
+            place = signs[0].place or term.node.place
+            if place is not None:
+                yield Answer(place, text, (event.place,) if event.place is not None else ())
             return
 
 

@@ -120,8 +120,47 @@ def _shown(value: Value) -> Iterator[Node]:
 
 
 def _touches(event: Event, ids: set[int]) -> bool:
-    given = (*event.args, *event.options.values(), event.result)
+    given: tuple[Value, ...] = (*event.args, *event.options.values(), event.result)
+    if _gathers(event):
+        given = (_gathered(event),)  # what is given in stays as it was
     return any(id(n) in ids for a in given for n in parts(a))
+
+
+def _gathers(event: Event) -> bool:
+    return event.name in ("all_gather", "gather", "all_gather_object") and "torch.distributed" in event.full
+
+
+def _gathered(event: Event) -> Value:
+    """The list that a collective fills."""
+    if event.name == "gather":
+        return event.get("gather_list", 1)
+    return event.get("tensor_list" if event.name == "all_gather" else "object_list", 0)
+
+
+def one_of_all(run: Rehearsing) -> Iterator[Answer]:
+    """The results of all ranks are gathered, and those of one are read."""
+    events = [e for e in run.tape if _gathers(e)]
+    judged = _judged(run) if events else {}
+    for event in events:
+        filled = _gathered(event)
+        given = event.get("obj" if event.name == "all_gather_object" else "tensor", 0 if event.name == "gather" else 1)
+        own = any(id(n) in judged for n in ancestors(given))
+        if not own or not isinstance(filled, Items) or filled.more or len(filled.items) < 2:
+            continue
+        readers: dict[int, list[Node]] = {}
+        whole = any(e.serial > event.serial and any(a is filled for a in e.args) for e in run.tape)
+        for node in run.nodes:
+            if node.serial < event.serial:
+                continue
+            whole = whole or any(i is filled for i in (*node.inputs, *node.options.values()))
+            for number, item in enumerate(filled.items):
+                if any(i is item for i in node.inputs) or any(isinstance(i, Items) and i is not filled and any(
+                        j is item for j in i.items) for i in node.inputs):  # fmt: skip
+                    readers.setdefault(number, []).append(node)
+        if not whole and len(readers) == 1 and (place := next(iter(readers.values()))[0].place) is not None:
+            text = "the results of all ranks are gathered, and only those of one are read here"
+            yield Answer(place, text, tuple(p for p in (event.place,) if p is not None))
+            return
 
 
 def _measured(behind: list[Node], judged: dict[int, Place | None]) -> Place | None:

@@ -17,7 +17,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.joining import unjoined
+from trainwreck.code.rehearsal.questions.joining import one_of_all, unjoined
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS
@@ -121,7 +121,7 @@ METRICS = pattern(r"torchmetrics|torcheval|evaluate\.load|MetricLogger|MetricCol
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), unjoined)
+    yield from further(__name__, project, _written(project), unjoined, one_of_all)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

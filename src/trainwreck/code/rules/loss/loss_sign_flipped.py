@@ -19,6 +19,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.attraction import pushed_apart
+from trainwreck.code.rehearsal.questions.distilling import pushed_from_teacher
 from trainwreck.code.rehearsal.questions.drawn_items import drawn_pushed_up
 from trainwreck.code.rehearsal.questions.energies import against_sampler
 from trainwreck.code.rehearsal.questions.flows import stretched
@@ -203,7 +204,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from found
     if not found:
         pulls = (pulled_apart, views_apart, divergence_maximised, sets_apart, choices_dulled, margin_turned, wrong_way)
-        rest = list(further(__name__, project, (), flipped, pushed_apart, *pulls))
+        rest = list(further(__name__, project, (), flipped, pushed_apart, pushed_from_teacher, *pulls))
         yield from rest or further(__name__, project, (), overlap_falls, drawn_pushed_up)
         yield from answers(__name__, project, clip_turned)
         yield from answers(__name__, project, squashed_wrongly)
