@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Value
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Value
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.evaluation import inputs_of, made_by
 from trainwreck.code.rehearsal.questions.paths import Path
+from trainwreck.code.rehearsal.questions.roles import users
 
 RESIZES = frozenset(["interpolate", "resize", "upsample", "adaptive_avg_pool2d", "avg_pool2d"])
 
@@ -32,6 +33,8 @@ def resized_there(run: Rehearsing) -> Iterator[Answer]:
             continue
         if any(size[1] is None for size, _ in mine) or tuple(s for s, _ in mine) in known:
             continue
+        if not _judged(run, event):
+            continue
         if known & asked[(id(event.subject), made_by(path))]:
             continue  # several sizes are tried, that of the training among them
         node = mine[-1][1]
@@ -39,6 +42,21 @@ def resized_there(run: Rehearsing) -> Iterator[Answer]:
             told.add(id(node.place[0]))
             text = "the size of these images is changed here, and the network learned from such of another size"
             yield Answer(node.place, text, (event.place,) if event.place is not None else ())
+
+
+JUDGES = frozenset(["eq", "ne", "sub", "cross_entropy", "mse_loss", "l1_loss", "binary_cross_entropy_with_logits"])
+MAX_STEPS = 5
+
+
+def _judged(run: Rehearsing, event: Event) -> bool:
+    """True where the result is held against something: not only shown."""
+    table = users(run)
+    level = [n for n in (event.result,) if isinstance(n, Node)]
+    for _ in range(MAX_STEPS):
+        level = [user for node in level for user in table.get(id(node), ())]
+        if any(node.op in JUDGES for node in level):
+            return True
+    return False
 
 
 def _sizes(path: Path) -> list[tuple[Size, Node]]:

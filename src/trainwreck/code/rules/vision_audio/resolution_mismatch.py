@@ -3,7 +3,8 @@
 What: the evaluation resizes its images (``F.interpolate``, ``resize``), and the training does not, or to another size.
 Why it matters: objects look larger or smaller than those that the network knows, and pooled features have other
 statistics.
-When it is fine: for a test at several sizes, the training's among them; that is not told.
+When it is fine: for a test at several sizes, the training's among them; that is not told, nor an output that is only
+shown.
 """
 
 from __future__ import annotations
