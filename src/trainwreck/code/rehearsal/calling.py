@@ -116,6 +116,8 @@ class Calling(Expressions):
         result = self.call(callee, args, options, place, frame, more=more)
         method = callee.name if isinstance(callee, Method) else ""
         in_place = method.endswith("_") and not method.endswith("__")
+        if method == "requires_grad_" and isinstance(node.func, ast.Attribute):
+            in_place = not isinstance(node.func.value, ast.Subscript)  # ``x[i].requires_grad_()``: the batch is a leaf
         if in_place and isinstance(node.func, ast.Attribute) and isinstance(result, Node):
             receiver = callee.receiver
             known = isinstance(receiver, Node) and receiver.op == "data"  # ``w.data.add_(x)`` is noted with ``w``

@@ -14,7 +14,23 @@ from trainwreck.code.rehearsal.rehearsing import Rehearsing
 def _backward(run: Rehearsing, asked: Asked) -> Value:
     event = run.event("backward", asked.receiver, asked.args, asked.options, asked.place)
     event.state["reached"] = reached(asked.receiver)
+    _call_gradient_hooks(run, asked, event.state["reached"])
     return None
+
+
+@method("tensor", "register_post_accumulate_grad_hook")
+def _gradient_hook(run: Rehearsing, asked: Asked) -> Value:
+    """Called in each backward, once the gradient of the parameter is there: an optimizer of its own may step."""
+    hooks = run.memo.setdefault("gradient hooks", {})
+    hooks.setdefault(id(asked.receiver), []).append(asked.get("hook", 0, UNKNOWN))
+    return run.node("handle", (asked.receiver,), asked.place, grad=False)
+
+
+def _call_gradient_hooks(run: Rehearsing, asked: Asked, params: Value) -> None:
+    hooks = run.memo.get("gradient hooks", {})
+    for param in params if hooks and isinstance(params, list | tuple) else ():
+        for hook in hooks.get(id(param), ()):
+            run.call(hook, [param], {}, asked.place, asked.frame)
 
 
 @function("torch.autograd.backward")

@@ -232,7 +232,8 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
             if loader is not None and (not _in_order(run, loader) or blocks.serial > loader.serial):
                 continue  # what is made later, while the loader is gone through, is one sample
             after = {id(n.place[0]) for n in whole if n.place is not None}
-            moves = [s.place for s in path.steps if s.moving and s.place is not None and id(s.place[0]) in after]
+            batched = [s for s in path.steps if s.moving and not (isinstance(s.key, tuple) and s.key[:1] == ("mask",))]
+            moves = [s.place for s in batched if s.place is not None and id(s.place[0]) in after]
             if loader is None and not moves:
                 continue
             place = loader.place if loader is not None else moves[0]
