@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, graph, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards, held, modules_under, steps
@@ -38,6 +39,15 @@ def moody(obj: Value) -> bool:
     return obj.name in NORMS
 
 
+def _drops_by_hand(obj: Value) -> bool:
+    """True for a module of the program whose forward calls a dropout function with ``self.training``."""
+    forward = obj.cls.find("forward") if isinstance(obj, Obj) and obj.cls is not None else None
+    if not isinstance(forward, Function):
+        return False
+    calls = [n for n in ast.walk(forward.node) if isinstance(n, ast.Call) and "dropout" in last_name(n.func).lower()]
+    return any("self.training" in ast.unparse(c) for c in calls)
+
+
 def _norm_only(layers: list[Obj]) -> bool:
     return all(layer.name in NORMS for layer in layers)
 
@@ -59,7 +69,8 @@ def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
         for forward in run.tape:
             if forward.serial > event.serial:
                 break
-            if forward.name == "forward" and id(forward.result) in inside and moody(forward.subject):
+            acts = forward.name == "forward" and (moody(forward.subject) or _drops_by_hand(forward.subject))
+            if acts and id(forward.result) in inside:
                 mode = forward.state.get("training")
                 cause = _cause(run, forward) if mode is None else None
                 if mode is False or (cause is not None and cause.maybe and cause.turns):
@@ -210,18 +221,15 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
     told: set[tuple[str, int]] = set()
     open_forwards = [e for e in run.tape if e.name == "forward"]
     for forward in open_forwards:
-        if (
-            forward.state.get("grad") is not False
-            or not isinstance(forward.result, Node)
-            or id(forward.result) in feeding
-        ):
+        results = list(parts(forward.result)) if isinstance(forward.result, Node | tuple) else []
+        if forward.state.get("grad") is not False or not results or any(id(r) in feeding for r in results):
             continue
         if not isinstance(forward.subject, Obj) or moody(forward.subject) or inside_another(run, forward):
             continue
         active = [
             e.subject
             for e in open_forwards
-            if forward.serial <= e.serial <= forward.result.serial
+            if forward.serial <= e.serial <= max(r.serial for r in results)
             and moody(e.subject)
             and e.state.get("training") is True
             and not _switched_alone(run, e)
@@ -340,9 +348,9 @@ def _switched_alone(run: Rehearsing, forward: Event) -> bool:
 
 def _kept_away(run: Rehearsing, forward: Event) -> bool:
     """True if the result only goes into further parameters or is trained on in another way (averages, queues)."""
-    assert isinstance(forward.result, Node)
+    results = {id(p) for p in parts(forward.result)}
     later = [e for e in run.tape if e.serial > forward.serial and e.name in ("copy_", "lerp_", "setitem", "add_")]
-    return any(n is forward.result for event in later for n in ancestors(tuple(event.args)))
+    return any(id(n) in results for event in later for n in ancestors(tuple(event.args)))
 
 
 def without_no_grad(run: Rehearsing) -> Iterator[Answer]:
