@@ -55,9 +55,10 @@ def misfit(run: Rehearsing) -> Iterator[Answer]:
         run.memo[ASSUMED] = _assumed(run, moved)
         try:
             done = times(run, moved)
-            every = _accumulated(run, scheduler)
-            done = done / every if done is not None and every else None
             text, value = _told(run, scheduler, done) if done is not None and done >= 4 else ("", None)
+            every = _accumulated(run, scheduler) if text else 1.0
+            if every != 1 and (not every or not done or not _told(run, scheduler, done / every)[0]):
+                text = ""
         finally:
             run.memo[ASSUMED] = {}
         if text:
