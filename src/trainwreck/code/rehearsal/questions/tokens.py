@@ -199,11 +199,20 @@ def _shift(loss: Node) -> Shift | None:
     return Shift(loss, start - ours[0][1].start - moved, ours[0][0], target, logits, sliced, bool(moved or ends))
 
 
+def _mixes(node: Node) -> bool:
+    """True for what lets the positions see one another, and where tokens begin; also of an attention by hand."""
+    if attention(node) is not None or node.op in RECURRENT | {"embedding"}:
+        return True
+    return node.op in ("matmul", "bmm", "einsum") and any(
+        isinstance(i, Node) and i.op in ("softmax", "dropout") for i in node.inputs
+    )
+
+
 def _one_of_several(logits: Node) -> bool:
     """True where several tokens of a step lie beside one another, and the network answers at one of these.
 
     Then what it has seen of the others is not told by the number of the step (states and actions in turn)."""
-    for node in ancestors(logits, through=lambda n: attention(n) is None and n.op not in RECURRENT | {"embedding"}):
+    for node in ancestors(logits, through=lambda n: not _mixes(n)):
         of = node.inputs[0] if node.inputs else None
         if not node.grad or not isinstance(of, Node) or of.op not in RESHAPES:
             continue
