@@ -157,8 +157,13 @@ def _changed(run: Rehearsing, node: Node, before: list[Event]) -> Event | None:
 
 def _graph(event: Event) -> Iterator[Node]:
     """What the backward surely goes through."""
-    way = ancestors(event.subject, through=lambda n: n.grad and n.op not in ("detach", "detach_", "param", "either"))
-    return (n for n in way if n.grad)
+    return (n for n in ancestors(event.subject, through=_surely) if n.grad)
+
+
+def _surely(node: Node) -> bool:
+    """True where a backward goes through: not for functions of packages that may cut the graph themselves."""
+    known = not node.full or node.full.startswith(("torch", "builtins", "math", "numpy", "einops"))
+    return node.grad and known and node.op not in ("detach", "detach_", "param", "either")
 
 
 def _lazy(run: Rehearsing, node: Node) -> bool:
