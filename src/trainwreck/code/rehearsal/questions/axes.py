@@ -56,6 +56,21 @@ def batch_first(value: Value, depth: int = 0) -> bool:
     return False
 
 
+def stacks(loader: Obj | None) -> bool:
+    """True for a loader that puts samples behind each other by itself, whatever they are."""
+    return loader is not None and loader.options.get("collate_fn") is None and bool(loader.get("batch_size", 1, 1))
+
+
+def sized_by(node: Node) -> Node | None:
+    """Of a new shape the value by whose length its first axis is asked for (``view(len(x), -1)``), where it was made
+    of that value."""
+    rest = node.inputs[1:]
+    size = rest[0][0] if len(rest) == 1 and isinstance(rest[0], tuple) and rest[0] else (*rest, None)[0]
+    whole = isinstance(size, Node) and (size.op == "len" or (size.op == "size" and size.inputs[1:2] == (0,)))
+    base = size.inputs[0] if whole and isinstance(size, Node) and size.inputs else None
+    return base if isinstance(base, Node) and any(n is base for n in near(node.inputs[0], 60)) else None
+
+
 def along(node: Node) -> Value:
     """The axis that a reduction, a softmax or a normalisation runs over; None where none is given."""
     for name in ("dim", "axis"):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.axes import along
+from trainwreck.code.rehearsal.questions.axes import along, sized_by, stacks
 from trainwreck.code.rehearsal.questions.factors import arguments
 from trainwreck.code.rehearsal.questions.roles import RAW, trained, users
 
@@ -71,6 +71,8 @@ def _computed(node: Node, known: Known, depth: int) -> int | None:
     base = _axis(first, known, depth)
     if op == "getitem" and isinstance(first, Node):
         return _indexed(node, first, base)
+    if op in ("view", "reshape") and base is None:
+        return 0 if _axis(sized_by(node), known, depth) == 0 else None
     if base is None or not isinstance(first, Node):
         return None
     rank = len(first.shape.dims) if not first.shape.open else None
@@ -100,7 +102,7 @@ def _collated(node: Node, first: Value, known: Known, depth: int) -> int | None:
     """Samples that a loader stacked lie along axis 0; what a function of the program gathered, as it did that."""
     loader = node.owner
     if not node.shape.dims or node.shape.open:
-        return None
+        return 0 if stacks(loader) else None
     if loader is None or loader.options.get("collate_fn") is None:
         return 0
     at, moves = first, []
