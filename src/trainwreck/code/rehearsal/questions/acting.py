@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
-from trainwreck.code.rehearsal.graph import ancestors, opaque
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, lives, steps, written_by_hand
-from trainwreck.code.rehearsal.questions.roles import RAW, users
+from trainwreck.code.rehearsal.questions.roles import RAW, unknown, users
 from trainwreck.code.rehearsal.questions.successors import CHOSEN, LARGEST, SUMS, extremes, proof_of
 from trainwreck.code.rehearsal.questions.targets import CUTS, fits
 from trainwreck.code.rehearsal.questions.terms import parameters_behind
@@ -73,11 +73,12 @@ def never_asked(run: Rehearsing) -> Iterator[Answer]:
         event = before[-1] if before and not between else None
         if event is None or event.place is None:
             continue
-        behind = {id(n) for n in ancestors(event.subject, through=lambda n: n.op not in CUTS) if n.op == "param"}
+        way = list(ancestors(event.subject, through=lambda n: n.op not in CUTS))
+        behind = {id(n) for n in way if n.op == "param"}
         live = parameters_behind(event.subject, through_grad=True)
         inside = {id(p) for p in held(step)}
         asked = any(u.op in RAW for p in held(step) for u in users(run).get(id(p), ()))
-        if not live or not asked or behind & inside or opaque(event.subject):
+        if not live or not asked or behind & inside or any(map(unknown, way)):
             continue
         node = next((n for n in ancestors(event.subject, through=lambda n: n.op != "param") if n.op in RAW), None)
         scope = event.place[1]
