@@ -12,6 +12,7 @@ from trainwreck.code.rehearsal.domain import (
     Class,
     Frame,
     Function,
+    Items,
     Method,
     Node,
     Obj,
@@ -98,7 +99,12 @@ class Statements(Storing):
                     if isinstance(target, ast.Name):
                         frame.names.pop(target.id, None)
                     elif isinstance(target, ast.Subscript):
-                        self.event("remove", self.value(target.value, frame), place=(node, frame.scope))
+                        held = self.value(target.value, frame)
+                        self.event("remove", held, place=(node, frame.scope))
+                        whole = isinstance(target.slice, ast.Slice) and target.slice.lower is target.slice.upper is None
+                        if isinstance(held, Items) and whole:
+                            held.items.clear()
+                            held.more = bool(self.maybe)
             case ast.Match():
                 return self._match(node, frame)
         return None
