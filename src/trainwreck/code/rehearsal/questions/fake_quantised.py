@@ -19,6 +19,8 @@ FINE = 7
 APART = 0.3
 """Share of a value that four bits or more never lose on average (a uniform grid over a normal: below a tenth)."""
 SIZE = 64
+MOVED = frozenset("lerp copy fill minimum maximum max min amax amin aminmax quantile mean std where cat stack".split())
+"""What follows the data, or puts together what did."""
 
 
 def _passes(run: Rehearsing) -> Iterator[tuple[Node, Node, Node]]:
@@ -95,15 +97,16 @@ def _but(plain: Node) -> Callable[[Node], bool]:
 
 def never_observed(run: Rehearsing) -> Iterator[Answer]:
     """The number that the scale is made of is kept as it was set up: what should follow the data has no effect."""
-    held_at: dict[int, list[Node | None]] = {}
-    places: dict[int, Place] = {}
+    held_at: dict[tuple[int, ...], list[Node | None]] = {}
+    places: dict[tuple[int, ...], Place] = {}
     for node, plain, rounded in _passes(run):
         behind = list(ancestors(rounded, through=_but(plain)))
         held = next((n for n in behind if n.op == "buffer" and not n.shape.dims), None)
-        moved = any(n.options.get("inplace") or n.op in ("lerp", "copy", "fill") for n in behind)
+        moved = any(n.options.get("inplace") or n.op in MOVED for n in behind)
         if node.place is not None and (held is not None or moved):
-            held_at.setdefault(id(node.place[0]), []).append(None if moved else held)
-            places[id(node.place[0])] = node.place
+            way = tuple(id(at[0]) for at in (*node.stack, node.place))
+            held_at.setdefault(way, []).append(None if moved else held)
+            places[way] = node.place
     for key, found in held_at.items():
         held = found[0]
         if held is None or None in found:
