@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import core, trained
 
@@ -88,4 +89,50 @@ def _void(test: Node, loss: Node) -> bool:
     return value in (0, loss.options.get("ignore_index")) and any(IGNORED.search(n) for n in names)
 
 
-__all__ = ["only_ignored"]
+def real_left_out(run: Rehearsing) -> Iterator[Answer]:
+    """``labels[ids != PAD] = -100``: what is real is taken out of the loss, and the padding is left."""
+    told: set[int] = set()
+    for loss in trained(run):
+        if loss.op not in LOSSES or len(loss.inputs) < 2:
+            continue
+        ignored = loss.options.get("ignore_index", loss.owner.get("ignore_index", 2) if loss.owner else None)
+        ignored = -100 if ignored is None else ignored
+        for node in ancestors(loss.inputs[1], through=lambda n: n.op in PASSES or n.op in FILLS or n.op in MOVES):
+            test = _filled_where(node, ignored)
+            if test is None or test.place is None or node.place is None or id(node.place[0]) in told:
+                continue
+            if _real(test):
+                told.add(id(node.place[0]))
+                text = "the labels of what is real are set to the value that the loss ignores, not those of the padding"
+                yield Answer(node.place, text, (loss.place,) if loss.place is not None else ())
+
+
+FILLS = frozenset(["setitem", "masked_fill", "masked_fill_", "where"])
+MOVES = frozenset(["batch", "element", "pad_sequence", "stack", "clone", "part"])
+
+
+def _filled_where(node: Node, ignored: Value) -> Node | None:
+    """The comparison that says where labels become the ignored value."""
+    if node.op == "setitem" and len(node.inputs) > 2 and node.inputs[1] == ignored:
+        mask = node.inputs[2]
+    elif node.op in ("masked_fill", "masked_fill_") and len(node.inputs) > 2 and node.inputs[2] == ignored:
+        mask = node.inputs[1]
+    else:
+        return None
+    return mask if isinstance(mask, Node) and mask.op in ("ne", "gt") and len(mask.inputs) > 1 else None
+
+
+def _real(test: Node) -> bool:
+    """True for ``ids > 0`` of numbers that were padded with zero, and for ``ids != PAD``."""
+    value = test.inputs[1]
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0 or test.place is None:
+        return False
+    names = [n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(test.place[0])
+             if isinstance(n, ast.Name | ast.Attribute)]  # fmt: skip
+    if test.op == "ne":
+        return any(IGNORED.search(n) for n in names)
+    padded = any(n.op == "pad_sequence" and not n.options.get("padding_value", 0) for n in near(test.inputs[0], 6))
+    return value == 0 and padded
+
+
+__all__ = ["only_ignored", "real_left_out"]

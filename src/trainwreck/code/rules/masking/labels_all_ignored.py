@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.kept_apart import only_ignored
+from trainwreck.code.rehearsal.questions.kept_apart import only_ignored, real_left_out
 from trainwreck.code.rule import guess
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -71,6 +71,7 @@ for step in range(100):
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, only_ignored)
+    yield from answers(__name__, project, real_left_out)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

@@ -131,10 +131,27 @@ def _written(project: Project) -> Iterator[Evidence]:
         if not POSITIONS.search(shapes) or re.search(r"mask|keep|valid|!= ", shapes):
             continue
         padded = _padded(project, target, loss.scope)
-        if padded is not None:
+        if padded is not None and not _voided(project):
             objects = [m for m in makers if m.name.endswith("Loss")]
             place = objects[0] if objects else loss
             yield sighting(__name__, place, "padded targets count in this loss", proof=[loss, padded])
+
+
+def _voided(project: Project) -> bool:
+    """True where labels are set to -100 somewhere: ``labels[ids == PAD] = -100``, ``masked_fill(..., -100)``."""
+    for walked in project.walked.values():
+        every = list(ast.walk(walked.top.module.tree))
+        called = [t for n in every if isinstance(n, ast.Assign) and written(n.value) == "-100" for t in n.targets]
+        ignored = {"-100", *(t.id for t in called if isinstance(t, ast.Name))}
+        for node in every:
+            filled: list[ast.expr] = []
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+                filled = [node.value]
+            elif isinstance(node, ast.Call) and last_name(node.func) in ("masked_fill", "masked_fill_", "where"):
+                filled = node.args
+            if any(written(value) in ignored for value in filled):
+                return True
+    return False
 
 
 def _unreduced(call: Call) -> bool:
