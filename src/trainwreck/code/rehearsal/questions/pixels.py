@@ -73,6 +73,7 @@ def written(labels: Value) -> Iterator[tuple[int, Node]]:
         if place and len(inputs) > 1:
             kept = inputs[1:3] if node.op == "where" else inputs[: place + 1]
             numbers = inputs[1:3] if node.op == "where" else inputs[place : place + 1]
+            numbers = tuple(i.inputs[0] if isinstance(i, Node) and i.op in SINGLE and i.inputs else i for i in numbers)
             yield from ((i, node) for i in numbers if type(i) is int and i not in gone)
             gone |= _replaced(inputs[2] if node.op == "setitem" else inputs[0 if node.op == "where" else 1])
             queue += [n for i in kept for n in parts(i)]
@@ -82,6 +83,8 @@ def written(labels: Value) -> Iterator[tuple[int, Node]]:
             queue += list(parts(inputs[:1]))
 
 
+SINGLE = frozenset(["tensor", "as_tensor", "int64"])
+"""What makes an array of one number."""
 PUT = {"setitem": 1, "masked_fill": 2, "where": 1}
 """Where the operations hold what they write."""
 

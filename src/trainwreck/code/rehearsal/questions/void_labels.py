@@ -12,8 +12,10 @@ from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.classes import DEFAULT
+from trainwreck.code.rehearsal.questions.monotone import judged
 from trainwreck.code.rehearsal.questions.pixels import CONVOLUTIONS, written
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core, given, loss_place, losses, users
+from trainwreck.code.rehearsal.reshaping import MASKS
 
 VOID = pattern(
     r"(?<![a-z])(pad|padding|ignored?|void|unlabell?ed|dont_?care|no_?label|invalid|missing)(?![a-hj-z])",
@@ -32,22 +34,29 @@ COUNTS = FILLS | frozenset(
 """What fills a table of how often one class is taken for another."""
 KEEPS = frozenset("add view reshape float double to long zeros loaded tensor".split())
 TESTS = frozenset(["eq", "ne", "lt", "ge"])
+SCORES = frozenset(["softmax", "log_softmax", "sigmoid"])
 STEPS = 5
 """Values that lie between a mask and the predictions that it is used with."""
 
 
 def void_pixels(run: Rehearsing) -> Iterator[Answer]:
-    """Of the classes of pixels."""
+    """Of the classes of pixels, points and whole samples."""
     for answer, scores in _counted(run):
-        if any(n.op in CONVOLUTIONS for n in near(scores, 6)):
+        if not _of_tokens(scores):
             yield answer
 
 
 def void_tokens(run: Rehearsing) -> Iterator[Answer]:
-    """Of anything else that has a class at each position."""
+    """Of what is told for each token of a text."""
     for answer, scores in _counted(run):
-        if not any(n.op in CONVOLUTIONS for n in near(scores, 6)) and len(scores.shape.dims) > 2:
+        if _of_tokens(scores):
             yield answer
+
+
+def _of_tokens(scores: Node) -> bool:
+    if any(n.op in CONVOLUTIONS for n in near(scores, 6)):
+        return False
+    return any(n.op == "embedding" for n in ancestors(scores, through=lambda n: n.op not in ("param", "batch")))
 
 
 def _counted(run: Rehearsing) -> Iterator[tuple[Answer, Node]]:
@@ -64,6 +73,8 @@ def _counted(run: Rehearsing) -> Iterator[tuple[Answer, Node]]:
         ):
             continue
         left_out = list(_left_out(run)) if left_out is None else left_out
+        if not left_out or _judged_whole(run):
+            return
         numbers = {n for n, _ in written(target)}
         for number, labels, where, name in left_out:
             named = bool(VOID.search(name))
@@ -71,7 +82,7 @@ def _counted(run: Rehearsing) -> Iterator[tuple[Answer, Node]]:
                 continue
             if number not in numbers and not (named and _alike(labels, target)):
                 continue
-            if _tested(number, scores, target) or not _weighs(loss, number):
+            if _told_apart(run, number) or _tested(number, scores, target) or not _weighs(loss, number):
                 continue
             told.add(id(place[0]))
             text = f"the evaluation leaves out the label {number}, which stands for no class, and this loss counts it"
@@ -153,6 +164,51 @@ def _mask(run: Rehearsing, node: Node) -> tuple[int, Node] | None:
     if not any(_judges(run, u, node) for u in after):
         return None
     return number, labels
+
+
+def _told_apart(run: Rehearsing, number: int) -> bool:
+    """True where the hits on this very label are counted as well, or its score is looked at: it is a class."""
+    scored = (n for n in run.nodes if n.op == "getitem" and not n.grad and _last(n) == number)
+    if any(n.op in SCORES for s in scored for n in near(s, 4)):
+        return True
+    return any(
+        n.op == "eq"
+        and not n.grad
+        and n.inputs[1:2] == (number,)
+        and isinstance(n.inputs[0], Node)
+        and not judged(n.inputs[0])
+        and any(u.op not in ("invert", "logical_not") and _judges(run, u, n) for u in users(run).get(id(n), ()))
+        for n in run.nodes
+    )
+
+
+def _last(node: Node) -> Value:
+    index = node.inputs[1] if len(node.inputs) > 1 else None
+    return index[-1] if isinstance(index, tuple) and index else None
+
+
+def _judged_whole(run: Rehearsing) -> bool:
+    """True where all predictions and labels are compared for a mean: none is left out."""
+    for node in run.nodes:
+        sides = [i for i in node.inputs[:2] if isinstance(i, Node)] if node.op == "eq" and not node.grad else []
+        if len(sides) != 2 or judged(sides[0]) is judged(sides[1]):
+            continue
+        if any(_picked(n) for s in sides for n in near(s, 4)):
+            continue
+        queue, steps = [node], 0
+        while queue and steps < 2 * STEPS:
+            at, steps = queue.pop(0), steps + 1
+            after = [u for u in users(run).get(id(at), ()) if u.inputs and u.inputs[0] is at and not _picked(u)]
+            if any(u.op in ("mean", "sum") for u in after):
+                return True
+            queue += [u for u in after if u.op in STRUCTURE]
+    return False
+
+
+def _picked(node: Node) -> bool:
+    """True for elements that an array of the program chooses."""
+    index = node.inputs[1] if node.op in ("getitem", "masked_select") and len(node.inputs) > 1 else None
+    return any(n.op in MASKS for n in parts(index))
 
 
 def _judges(run: Rehearsing, user: Node, mask: Node) -> bool:
