@@ -52,6 +52,10 @@ def _pop(run: Rehearsing, asked: Asked) -> Value:
     if items.items and not items.more and asked.name != "remove" and not run.turns:
         return items.items.pop(0 if asked.name == "popleft" or asked.args == [0] else -1)
     items.more = True
+    shapes = {v.shape.dims for v in items.items if isinstance(v, Node)}
+    if len(shapes) > 1 and len(items.items) <= EXACT_ITEMS and all(isinstance(v, Node) for v in items.items):
+        # activations kept for later, the last one first: which of them it is isn't followed in loops
+        return run.node("either", items.items, asked.place)
     return items.items[-1] if items.items else UNKNOWN
 
 
