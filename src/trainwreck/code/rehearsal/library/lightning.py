@@ -39,6 +39,7 @@ class Fit:
         self.place = place
         self.frame = frame
         self.schedulers: list[tuple[Obj, bool]] = []
+        self.configured: Value = None
         """With each: moved after every step, not after every epoch."""
 
     def hook(self, name: str, *args: Value, of: Value = None) -> Value:
@@ -59,6 +60,7 @@ class Fit:
         configured = self.hook("configure_optimizers")
         optimizers = _optimizers(configured)
         self.schedulers = _schedulers(configured, by_step=False)
+        self.configured = configured
         listed = {id(scheduler) for scheduler, _ in self.schedulers}
         made = [obj for obj in run.objects[before:] if is_scheduler(obj) and id(obj) not in listed]
         self.schedulers += [(obj, False) for obj in made]  # handed over in a way that is not understood
@@ -100,8 +102,18 @@ class Fit:
     def moved(self, *, by_step: bool) -> None:
         for scheduler, each_step in self.schedulers:
             if each_step is by_step:
-                watched = self.run.node("monitored", (), self.place, grad=False)
+                watched = self.logged(_monitor(self.configured, scheduler))
                 self.run.event("step", scheduler, (watched,), {}, self.place)
+
+    def logged(self, name: Value) -> Value:
+        """What was logged last under a name."""
+        for event in reversed(self.run.tape if isinstance(name, str) else ()):
+            given = event.args[0] if event.name in ("log", "log_dict") and event.args else None
+            value = given.entries.get(name) if isinstance(given, Table) else None
+            value = event.args[1] if given == name and len(event.args) > 1 else value
+            if isinstance(value, Node):
+                return value
+        return self.run.node("monitored", (), self.place, grad=False)
 
     def validate(self, loader: Value, data: Value) -> None:
         run = self.run
@@ -150,6 +162,23 @@ def _schedulers(given: Value, *, by_step: bool) -> list[tuple[Obj, bool]]:
             tried = (_schedulers(c, by_step=by_step) for c in candidates(given) if c is not given)
             return next((found for found in tried if found), [])
     return []
+
+
+def _monitor(given: Value, scheduler: Obj) -> Value:
+    """The name of what a scheduler watches, as ``configure_optimizers`` gives it."""
+    match given:
+        case Table():
+            inner = [given.entries.get("lr_scheduler"), given.entries.get("scheduler")]
+            if any(part is scheduler for part in inner):
+                return given.entries.get("monitor")
+            return next((name for part in inner if (name := _monitor(part, scheduler)) is not None), None)
+        case tuple() | Items():
+            parts = given if isinstance(given, tuple) else given.items
+            return next((name for part in parts if (name := _monitor(part, scheduler)) is not None), None)
+        case Node():
+            tried = (_monitor(c, scheduler) for c in candidates(given) if c is not given)
+            return next((name for name in tried if name is not None), None)
+    return None
 
 
 def _loss(returned: Value) -> Value:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from trainwreck.code.rehearsal.domain import Items, Node, Value
-from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, near, parts
+from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, parts
 
 RISES = frozenset(
     "log2 log10 expm1 sigmoid tanh clamp clamp_min clamp_max clip pow_ nan_to_num asarray nansum cumsum".split()
@@ -16,18 +18,58 @@ MAX_NODES = 2_000
 
 def judged(value: Value) -> bool:
     """True where a network's parameters stand behind the value."""
-    return any(n.op == "param" for n in near(value, MAX_NODES))
+    return any(n.op == "param" for n in islice(ancestors(value), MAX_NODES))
 
 
 def steady(node: Node) -> bool:
     """True for a number that no training changes: a baseline, a spread, a mask of the labels."""
-    return not any(n.op == "param" or n.op in OPAQUE for n in ancestors(node))
+    known = node.attributes.get("?steady")
+    if not isinstance(known, bool):  # asked of the same nodes for each of many results
+        known = not any(n.op == "param" or n.op in OPAQUE for n in ancestors(node))
+        node.attributes["?steady"] = known
+    return known
 
 
 def misses(node: Node) -> bool:
     """``prediction != label``."""
     sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
     return node.op == "ne" and len(sides) == 2 and judged(sides[0]) is not judged(sides[1])
+
+
+def agrees(node: Node) -> bool:
+    """True for a correlation of predictions and labels, and for what both hold as a share of what each of them holds
+    (overlap, Dice, precision, recall)."""
+    if node.op in CORRELATIONS:
+        return True
+    top, under = (*node.inputs, None, None)[:2]
+    if node.op not in ("div", "true_divide", "truediv") or not isinstance(top, Node) or not isinstance(under, Node):
+        return False
+    both = _both(top)
+    if both is None:
+        return False
+    one, other = both
+    held = {id(n) for n in ancestors(under)}
+    known = [n for side in (one, other) for n in (side, *parts(side.inputs[:1]))]
+    return judged(one) is not judged(other) and any(id(n) in held for n in known)
+
+
+def _both(value: Node) -> tuple[Node, Node] | None:
+    """The two sides of the product whose sum a value is, times a number or with one added at most."""
+    at, summed = value, False
+    for _ in range(DEPTH):
+        sides = [i for i in at.inputs[:2] if isinstance(i, Node)]
+        if summed and at.op in ("mul", "and", "logical_and", "minimum") and len(sides) == 2:
+            return sides[0], sides[1]
+        summed = summed or (at.op == "sum" and at.full != "builtins.sum")
+        kept = at.op in ("sum", "item", "float", "to", "getitem") or (at.op in ("mul", "add") and len(sides) == 1)
+        if not kept or not sides:
+            return None
+        at = sides[0]
+    return None
+
+
+CORRELATIONS = frozenset(["spearmanr", "pearsonr", "kendalltau", "corrcoef"])
+DEPTH = 10
 
 
 def followed(node: Node) -> list[tuple[Node, bool]] | None:
@@ -60,4 +102,4 @@ def _with(values: list[Value], turned: bool) -> list[tuple[Node, bool]]:
     return [(n, turned) for v in values if not isinstance(v, Items) or v.items for n in parts(v)]
 
 
-__all__ = ["followed", "judged", "misses", "steady"]
+__all__ = ["agrees", "followed", "judged", "misses", "steady"]

@@ -13,7 +13,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.monotone import followed, judged, misses, steady
+from trainwreck.code.rehearsal.questions.monotone import agrees, followed, judged, misses, steady
 from trainwreck.code.rehearsal.questions.places import named, written_number
 from trainwreck.code.scopes import Scope
 
@@ -43,6 +43,15 @@ def direction(value: Value) -> bool | None:
     """True if more is better (a share of hits), False if less is (a loss, an error); None where that is open.
 
     By what it was computed from; where that says nothing, by the name of the function that computed it."""
+    if not isinstance(value, Node):
+        return _direction(value)
+    if "?direction" not in value.attributes:
+        value.attributes["?direction"] = _direction(value)
+    known = value.attributes["?direction"]
+    return known if isinstance(known, bool) else None
+
+
+def _direction(value: Value) -> bool | None:
     queue: list[tuple[Node, bool]] = [(node, True) for node in parts(value)]
     found, seen, unclear = set[bool](), set[tuple[int, bool]](), False
     learned = judged(value)
@@ -81,6 +90,8 @@ def _told(node: Node) -> bool | None:
     """What the operation itself says: equal to the label is a hit, a loss or a difference that is squared an error."""
     if node.op == "eq" or misses(node):
         return node.op == "eq"
+    if agrees(node):
+        return True
     if node.op in ("and", "logical_and", "bitwise_and") and (both := _both_hold(node)) is not None:
         return both
     if (node.op.endswith(("_loss", "entropy", "_logits")) and node.op != "entropy") or (
