@@ -10,7 +10,9 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.policy import log_probability
+from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.paid import leash
+from trainwreck.code.rehearsal.questions.policy import log_probability, surrogates
 from trainwreck.code.rehearsal.questions.preferences import REFERENCE, alias
 from trainwreck.code.rehearsal.questions.roles import backwards, core
 from trainwreck.code.rehearsal.questions.terms import (
@@ -79,6 +81,34 @@ def own_leash(run: Rehearsing) -> Iterator[Answer]:
             if place is not None:
                 text = "the reference is the policy itself: nothing holds it near where it started"
                 yield Answer(place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+DRAWN = frozenset(["sample", "multinomial", "argmax", "item", "param"])
+
+
+def _asked(value: Node) -> set[int]:
+    """The parameters of the network that gives a likelihood, not of the one that what is judged was drawn from."""
+    return {id(n) for n in ancestors(value, through=lambda n: n.op not in DRAWN) if n.op == "param"}
+
+
+def paid_to_leave(run: Rehearsing) -> Iterator[Answer]:
+    """The reward grows with the divergence from the reference, where it should fall."""
+    trained = {id(p) for s in steps(run) for p in held(s)}
+    for event, found in surrogates(run):
+        for node in ancestors(found.advantage):
+            if node.op not in ("add", "sub") or len(node.inputs) < 2 or node.place is None:
+                continue
+            one = leash(node.inputs[1])
+            if one is None:
+                continue
+            mine, other = (_asked(n) for n in (one.first, one.second))
+            apart = bool(mine & trained) and not other & trained and bool(other)
+            turned = bool(other & trained) and not mine & trained and bool(mine)
+            sign = (1 if node.op == "add" else -1) * (1 if one.weight > 0 else -1)
+            if (apart and sign > 0) or (turned and sign < 0):
+                text = "the reward grows with the distance from the reference here: it has to be taken off"
+                yield Answer(node.place, text, (event.place,) if event.place is not None else ())
                 return
 
 

@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
+from trainwreck.code.rehearsal.questions.paid import leash
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import REDUCED, Term, losses_of, number_of, parameters_behind, terms
 
@@ -163,6 +164,9 @@ def _difference(node: Node, depth: int) -> tuple[int, Node | None]:
         found = found or (0 if any(n.op == "param" for n in ancestors(rest, through=_not_drawn)) else 1)
         return found * sign, (node if sign < 0 else where)
     mine, his = _kind(one), _kind(other)
+    if mine in ("value", "data") and leash(other) is not None:
+        found, where = orientation(one, depth + 1)
+        return found or 1, where  # a reward less what it costs to leave the reference
     if "mean" in (mine, his) and mine != his:
         rest, sign = (one, 1) if his == "mean" else (other, minus)
         found, where = orientation(rest, depth + 1)
@@ -218,6 +222,9 @@ def _kind(value: Value) -> str:
         if inner is None:
             break
         node = inner
+    own = [p for p in node.inputs if isinstance(p, Node) and p.op == "param"] if node.op == "linear" else []
+    if own and all(p.trainable is False for p in own):
+        return "data"  # of a network that stays as it is: a reward model
     if node.op == "linear" or (node.op == "param"):
         return "value"
     if node.op == "mul" and len(node.inputs) > 1:

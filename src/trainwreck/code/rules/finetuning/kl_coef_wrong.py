@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.arguments import contradicted
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.leashes import linear, misbuilt, turned_round
+from trainwreck.code.rehearsal.questions.leashes import linear, misbuilt, paid_to_leave, turned_round
 from trainwreck.core.evidence import Evidence
 
 _GROUPS = """
@@ -64,4 +64,5 @@ plain = GRPOConfig(output_dir="o")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, contradicted(project, __name__), turned_round, linear, misbuilt)
+    found = contradicted(project, __name__)
+    yield from further(__name__, project, found, turned_round, linear, misbuilt, paid_to_leave)
