@@ -34,7 +34,7 @@ def stacked_apart(run: Rehearsing) -> Iterator[Answer]:
     apart, copies = False, set[int | None]()
     for node in trained(run):
         sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
-        if node.op not in PAIRS or len(sides) != 2 or _single(node):
+        if node.op not in PAIRS or len(sides) != 2:
             continue
         orders: list[set[int]] = []
         for side in sides:
