@@ -28,11 +28,15 @@ class Compared(NamedTuple):
     """Where the given boxes come from."""
     layout: int
     """How often their centres were made corners on the way, less the way back."""
+    halved: bool
+    """Whether half of a size was taken off what the network told: it was made corners."""
 
 
 def decoded_centres(run: Rehearsing) -> Iterator[Answer]:
     """The network learns centres and sizes, and what is decoded of them meets corners as it is."""
-    found = [c for node in run.nodes if (c := _compared(node)) is not None]
+    every = [c for node in run.nodes if (c := _compared(node)) is not None]
+    found = [c for c in every if not c.halved and not c.node.grad]
+    yield from _once_converted(every)
     if not found:
         return
     learned = list(_learned(run))
@@ -53,9 +57,28 @@ def decoded_centres(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
+def _once_converted(every: list[Compared]) -> Iterator[Answer]:
+    """Overlaps with the same boxes, before which what the network tells is made corners in training or in evaluation
+    alone."""
+    for one in every:
+        params = _params(one.told)
+        others = [
+            o
+            for o in every
+            if o.node.grad is not one.node.grad and _same(o.root, one.root) and params & _params(o.told)
+        ]
+        if one.halved or one.layout or not others or not all(o.halved and not o.layout for o in others):
+            continue
+        place, proof = called(one.node), others[0].node.place
+        if place is not None:
+            text = "this overlap takes what the network tells for corners, and another one makes corners of it first"
+            yield Answer(place, text, (proof,) if proof is not None else ())
+            return
+
+
 def _compared(node: Node) -> Compared | None:
-    """Of a network's decoded boxes, none of whose sizes was halved, and given ones."""
-    if node.op not in OVERLAPS or len(node.inputs) < 2 or node.grad:
+    """Of a network's decoded boxes and given ones."""
+    if node.op not in OVERLAPS or len(node.inputs) < 2:
         return None
     sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
     if len(sides) != 2:
@@ -70,9 +93,9 @@ def _compared(node: Node) -> Compared | None:
     if root is None or _boxes(given) is None or _boxes(told) is None or layout not in (0, 1):
         return None
     behind = list(ancestors(told, through=lambda n: n.owner is None and n.op not in ("param", "batch")))
-    if any(n.op in OPAQUE and n.op != "attribute" for n in behind) or any(_halves(n) for n in behind):
+    if any(n.op in OPAQUE and n.op != "attribute" for n in behind):
         return None
-    return Compared(node, told, root, layout)
+    return Compared(node, told, root, layout, any(_halves(n) for n in behind))
 
 
 def _boxes(side: Node) -> Node | None:
