@@ -115,9 +115,9 @@ def frozen_at_start(run: Rehearsing) -> Iterator[Answer]:
             named = any(isinstance(n, ast.For) and "named_parameters" in ast.unparse(n.iter)
                         for n in run.project.ancestors(*stopped.place))  # fmt: skip
             at, scope = stopped.place
-            named = named or (
-                scope.name == "__init__" and scope.owner is not None and not KEEPERS.search(ast.unparse(at))
-            )
+            made_here = scope.name == "__init__" and param.place is not None and param.place[1] is scope
+            # a layer that is handed in (to be adapted) was made by somebody else
+            named = named or (made_here and scope.owner is not None and not KEEPERS.search(ast.unparse(at)))
             if named and not KEEPERS.search(param.name.lower()) and param.maybe == 0:
                 text = f"{param.name} is frozen here by its name, with the random values that it was made with"
                 yield Answer(stopped.place, text, (event.place,) if event.place is not None else ())
