@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal.domain import Node
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, lives, steps, written_by_hand
-from trainwreck.code.rehearsal.questions.roles import RAW, unknown, users
+from trainwreck.code.rehearsal.questions.roles import RAW, foreign, unknown, users
 from trainwreck.code.rehearsal.questions.successors import CHOSEN, LARGEST, SUMS, extremes, proof_of
 from trainwreck.code.rehearsal.questions.targets import CUTS, fits
 from trainwreck.code.rehearsal.questions.terms import parameters_behind
@@ -78,7 +78,7 @@ def never_asked(run: Rehearsing) -> Iterator[Answer]:
         live = parameters_behind(event.subject, through_grad=True)
         inside = {id(p) for p in held(step)}
         asked = any(u.op in RAW for p in held(step) for u in users(run).get(id(p), ()))
-        if not live or not asked or behind & inside or any(map(unknown, way)):
+        if not live or not asked or behind & inside or any(unknown(n) or foreign(n) for n in way):
             continue
         node = next((n for n in ancestors(event.subject, through=lambda n: n.op != "param") if n.op in RAW), None)
         scope = event.place[1]

@@ -92,6 +92,11 @@ def unknown(node: Node) -> bool:
     return node.op in OPAQUE or node.unknown
 
 
+def foreign(node: Node) -> bool:
+    """True for the result of a package whose functions are not known: it may hold anything and cut any graph."""
+    return bool(node.full) and not node.full.startswith(("torch", "builtins", "math", "numpy", "einops"))
+
+
 def backwards(run: Rehearsing) -> list[Event]:
     """One backward for each place and each way of calls that leads there, the last turn of it."""
     found: dict[tuple[int, ...], Event] = {}

@@ -155,10 +155,10 @@ def turned_box_wrong(run: Rehearsing) -> Iterator[Answer]:
     for node in run.nodes:
         if node.op not in ("stack", "cat") or node.place is None or id(node.place[0]) in told:
             continue
+        told.add(id(node.place[0]))
         columns = _columns(node)
         if columns is None:
             continue
-        told.add(id(node.place[0]))
         mirrored = [at for at, (sign, _) in enumerate(columns) if sign < 0]
         for low, high in ((0, 2), (1, 3)):
             if columns[low] == (-1, low) and columns[high] == (-1, high) and _from_a_side(run, node, (low, high)):
