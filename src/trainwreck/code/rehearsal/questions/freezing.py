@@ -129,6 +129,8 @@ def _kept(run: Rehearsing, param: Node) -> Event | None:
     """What froze a parameter that was never trained nor loaded."""
     if param.op != "param" or param.trainable is not False or param.inputs:
         return None
+    if isinstance(param.owner, Obj) and "Norm" in param.owner.name:
+        return None  # a gain of one and a shift of zero: nothing random
     trained = any(any(p is param for p in e.state.get("reached", ())) for e in backwards(run))
     loaded = any(w.name in ("load_state_dict", "copy_") or (w.turns and w.name in UPDATES) for w in param.writes)
     return None if trained or loaded else _frozen_at(param)
