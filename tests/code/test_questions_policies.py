@@ -793,12 +793,12 @@ opt = optim.Adam(policy.parameters(), 1e-3)
 class Runner:
     def __init__(self): self.h = None
     def __call__(self, ids):
-        out, self.h = policy.r(policy.e(ids), self.h)
+        out, self.h = policy.r(policy.e(ids), self.h)  # here
         return policy.o(out)
 runner = Runner()
 for _ in range(100):
     ids = torch.randint(0, 10, (8, 6))
-    loss = F.cross_entropy(runner(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())  # here
+    loss = F.cross_entropy(runner(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
     opt.zero_grad(); loss.backward(); opt.step()
 """,
     ),

@@ -8,8 +8,6 @@ from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
     Bound,
-    Class,
-    External,
     Frame,
     Function,
     Items,
@@ -23,8 +21,9 @@ from trainwreck.code.rehearsal.domain import (
     is_module,
 )
 from trainwreck.code.rehearsal.graph import OPAQUE
-from trainwreck.code.rehearsal.holding import SCHEDULER, Holding, is_optimizer, is_scheduler
+from trainwreck.code.rehearsal.holding import SCHEDULER, Holding, is_optimizer
 from trainwreck.code.rehearsal.library import FUNCTIONS, METHODS, NOTHING
+from trainwreck.code.rehearsal.receivers import kinds
 from trainwreck.code.shapes.domain import Shape
 
 OPERATIONS = {
@@ -373,32 +372,3 @@ def _makes_object(asked: Asked) -> bool:
     if SCHEDULER.search(asked.full):
         return True
     return name[:1].isupper() and name not in ("FloatTensor", "LongTensor", "Tensor", "BoolTensor", "IntTensor")
-
-
-def kinds(value: Value) -> list[str]:
-    """The kinds of receiver that ``METHODS`` knows ``value`` by, most special first."""
-    match value:
-        case Obj():
-            found = [value.kind]
-            if is_module(value):
-                found.append("module")
-            if is_optimizer(value):
-                found.append("optimizer")
-            if is_scheduler(value):
-                found.append("scheduler")
-            if value.kind.endswith("GradScaler"):
-                found.append("scaler")
-            if value.kind.startswith("sklearn."):
-                found.append("estimator")
-            return found
-        case Node():
-            return ["tensor"]
-        case Items() | tuple():
-            return ["list"] if isinstance(value, Items) else []
-        case Table():
-            return ["dict"]
-        case str():
-            return ["str"]
-        case External() | Class() | Function() | Bound() | Method():
-            return []
-    return []

@@ -9,11 +9,12 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.canonical import canon
 from trainwreck.code.rehearsal.questions.freezing import updates
 from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards
 from trainwreck.code.rehearsal.questions.terms import Term, losses_of, parameters_behind, squared_error
-from trainwreck.code.rehearsal.questions.views import LOUD, canon, data_inputs, embeddings
+from trainwreck.code.rehearsal.questions.views import LOUD, data_inputs, embeddings
 
 MOVES = frozenset(["requires_grad", "requires_grad_", "forward"])
 """What is done with a parameter and leaves its values."""

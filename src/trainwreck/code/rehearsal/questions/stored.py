@@ -219,7 +219,7 @@ def counter_unread(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _always_the_same(run: Rehearsing, resume: Resume) -> Iterator[Place]:
-    """Where ``"step": 0`` is saved."""
+    """Where ``"step": 0`` is saved; another number behind all loops is how many there were."""
     keys = {k for k, v in resume.entries.items() if COUNTER.search(k) and type(v) is int}
     for walked in run.project.walked.values() if keys else ():
         for scope in walked.scopes:
@@ -227,7 +227,10 @@ def _always_the_same(run: Rehearsing, resume: Resume) -> Iterator[Place]:
                 if isinstance(node, ast.Dict) and len(node.keys) > 1:
                     for key, value in zip(node.keys, node.values, strict=True):
                         named = isinstance(key, ast.Constant) and key.value in keys
-                        if named and isinstance(value, ast.Constant) and "state_dict" in ast.unparse(node):
+                        if not named or not isinstance(value, ast.Constant) or "state_dict" not in ast.unparse(node):
+                            continue
+                        around = run.project.ancestors(node, scope)
+                        if not value.value or any(isinstance(a, ast.For | ast.While) for a in around):
                             yield value, scope
 
 

@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.canonical import canon
 from trainwreck.code.rehearsal.questions.denoising import NOISE, Denoiser, denoisers
 from trainwreck.code.rehearsal.questions.levels import Unknown
 from trainwreck.code.rehearsal.questions.noising import DRAWN
@@ -16,7 +17,6 @@ from trainwreck.code.rehearsal.questions.reverse import steps, told_time
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds, core
 from trainwreck.code.rehearsal.questions.sums import number_in, work_out
 from trainwreck.code.rehearsal.questions.terms import number_of, terms
-from trainwreck.code.rehearsal.questions.views import canon
 
 
 def _walks(run: Rehearsing, found: Denoiser) -> Iterator[list[Event]]:

@@ -21,8 +21,8 @@ from trainwreck.code.order import training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.redrawn import from_one_seed
 from trainwreck.code.rehearsal.questions.folds import not_left_out
+from trainwreck.code.rehearsal.questions.redrawn import from_one_seed
 from trainwreck.code.rehearsal.questions.splits import held_out_in_training, same_data
 from trainwreck.code.rule import sighting
 from trainwreck.code.rules.evaluation.metric_mismatch_task import CLASSIFIERS, REGRESSORS
@@ -107,7 +107,9 @@ MEASURES = pattern(r"^(evaluate|validate|test|eval|score|run_eval|evaluation|com
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), held_out_in_training, from_one_seed, same_data, not_left_out)
+    yield from further(
+        __name__, project, _written(project), held_out_in_training, from_one_seed, same_data, not_left_out
+    )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

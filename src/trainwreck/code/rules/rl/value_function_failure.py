@@ -66,7 +66,7 @@ def find(project: Project) -> Iterator[Evidence]:
         stays_put,
         optimistic,
         never_discounted,
-    one_critic_twice,
+        one_critic_twice,
         worst_action,
         any_of_them,
         over_the_batch,
