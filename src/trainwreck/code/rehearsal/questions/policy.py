@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.canonical import canon
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.paid import leash
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
@@ -337,8 +338,10 @@ def same_policy(run: Rehearsing) -> Iterator[Answer]:
             if inner.op != "sub" or len(inner.inputs) < 2 or node.place is None or id(node.place[0]) in told:
                 continue
             new, old = inner.inputs[:2]
-            if not isinstance(new, Node) or not isinstance(old, Node) or not new.grad or old.grad:
+            if not isinstance(new, Node) or not isinstance(old, Node) or not new.grad:
                 continue
+            if old.grad and (new is old or _asked(new) != _asked(old)):
+                continue  # one sample against another
             if _now(new, old) and _several(run, event, new):
                 told.add(id(node.place[0]))
                 source, scope = _origin(old), node.place[1]
@@ -346,6 +349,12 @@ def same_policy(run: Rehearsing) -> Iterator[Answer]:
                 place = next((p for p in reversed(seen) if p is not None and p[1] is scope), node.place)
                 text = "both log-probabilities come from the policy as it is now: the ratio is always one"
                 yield Answer(place, text, (node.place,))
+
+
+def _asked(value: Node) -> set[object]:
+    """The data that a network's answer hangs on."""
+    inside = ancestors(value, through=lambda n: n.grad)
+    return {canon(n) for n in inside if not n.grad and n.op not in ("param", "buffer")}
 
 
 def _origin(node: Node) -> Node | None:

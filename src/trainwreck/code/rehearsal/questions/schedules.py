@@ -229,8 +229,12 @@ def used_numbers(function: Value) -> list[Value]:
     own = {a.arg for a in (*function.node.args.args, *function.node.args.kwonlyargs)}
     body = function.node.body if isinstance(function.node.body, list) else [function.node.body]
     for statement in body:
+        products = [n for n in ast.walk(statement) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult)]
+        parts = {id(side) for n in products for side in (n.left, n.right)}  # epochs * len(loader): neither is a length
         for node in ast.walk(statement):
             value: Value = None
+            if id(node) in parts:
+                continue
             if isinstance(node, ast.Name) and node.id not in own:
                 value = _looked_up(node.id, function.frame)
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id not in own:

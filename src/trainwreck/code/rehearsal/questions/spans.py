@@ -39,6 +39,10 @@ ENDS_AT_ZERO = frozenset(
     get_polynomial_decay_schedule_with_warmup""".split()
 )
 SAMPLES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+AHEAD = (0.02, 0.05, 0.1, 0.2, 0.5)
+"""Shares of a schedule at which its highest rate is looked for."""
+STILL_LOW = 2.0
+"""How many times as high the rate would become, were the run as long as the schedule."""
 
 
 def misfit(run: Rehearsing) -> Iterator[Answer]:
@@ -144,6 +148,15 @@ def _function(run: Rehearsing, scheduler: Obj, done: float, kept: bool) -> tuple
             end = _factor(run, scheduler, int(n))
             if end is not None and end <= top / 10:
                 return f"the schedule is {n / done:.3g} times as long as the run in which it moves", value
+    longest = max(numbers, key=lambda pair: pair[0], default=None)
+    course = [f for f in (*first, *late) if f is not None]
+    rises = course == sorted(set(course)) and course[0] > 0
+    if longest is None or kept or not rises or longest[0] <= LONG * done or last is None:
+        return "", None
+    peak = max((f for share in AHEAD if (f := _factor(run, scheduler, int(longest[0] * share))) is not None), default=0)
+    if peak >= STILL_LOW * last:
+        many = f"the schedule is {longest[0] / done:.3g} times as long as the run"
+        return f"the rate is still in its warm-up when the run ends: {many}", longest[1]
     return "", None
 
 

@@ -41,6 +41,25 @@ def train(net, loader):
             p.grad = None
         optim.step()
 """,
+    """
+import torch
+def train(net, loader, optimizer, parts):
+    for i, (x, y) in enumerate(loader):
+        (net(x, y) / parts).backward()
+        if (i + 1) % parts == 0:
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.zero_grad()  # expect
+            optimizer.step()
+""",
+    """
+import torch
+def train(net, batches, optimizer, parts):
+    for batch in batches:
+        for x, y in batch.split(parts):
+            (net(x, y) / parts).backward()
+        optimizer.zero_grad()  # expect
+        optimizer.step()
+""",
 )
 GOOD = """
 import torch
@@ -55,6 +74,17 @@ def train(gen, disc, loader, loss):
         loss(gen(x)).backward()
         g_opt.step()
         d_opt.zero_grad()
+def amp(net, loader, opt, scaler):
+    for i, (x, y) in enumerate(loader):
+        if scaler is None:
+            net(x, y).backward()
+            opt.step()
+        else:
+            opt.zero_grad()
+            scaler.scale(net(x, y)).backward()
+            scaler.step(opt)
+        if i % 8 == 0:
+            opt.zero_grad()
 """
 
 
@@ -87,7 +117,7 @@ def _emptied(project: Project, training: TrainingStep) -> Iterator[Call]:
 def _spoiled(project: Project, training: TrainingStep, zero: Call) -> Call | None:
     block = project.parent(project.statement(zero.node, zero.scope), zero.scope)
     place = position(zero.node)
-    before = [b for b in training.backward if position(b.node) < place and _block(project, b) is block]
+    before = [b for b in training.backward if position(b.node) < place and _comes_first(project, b, zero)]
     after = [
         s
         for s in training.steps
@@ -107,6 +137,24 @@ def _spoiled(project: Project, training: TrainingStep, zero: Call) -> Call | Non
         return None
     earlier = [s for s in training.steps if max(map(_at, before)) < position(s.node) < place]
     return None if earlier else step
+
+
+def _comes_first(project: Project, backward: Call, zero: Call) -> bool:
+    """True for what stands before in the same turn: in the same loops, or in further ones, and in no other branch."""
+    if backward.scope is not zero.scope:
+        return False
+    mine = [zero.node, *project.ancestors(zero.node, zero.scope)]
+    theirs = [backward.node, *project.ancestors(backward.node, backward.scope)]
+    shared = {id(a) for a in mine} & {id(a) for a in theirs}
+    own = {id(a) for a in mine if isinstance(a, ast.For) and a.iter is zero.node}  # the loop that empties them
+    if any(isinstance(a, ast.For | ast.While) and id(a) not in shared | own for a in mine):
+        return False
+    branches = [a for a in mine if isinstance(a, ast.If) and id(a) in shared]
+    return all(_in_body(b, mine) is _in_body(b, theirs) for b in branches)
+
+
+def _in_body(branch: ast.If, chain: list[ast.AST]) -> bool:
+    return any(node is statement for node in chain for statement in branch.body)
 
 
 def _a_part(receiver: ast.expr | None) -> bool:
