@@ -83,7 +83,8 @@ def _trend(view: View, curve: Curve) -> Iterator[Evidence]:
         yield seen("grad-norm-exploding", text, curve.where(-1), float(last[-1]) / usual)
     loss = view.loss
     still_high = loss is None or not loss.n or loss.end > 0.3 * loss.start
-    if usual > 0 and float(last.max()) < FADED * float(blocks[0]) and still_high and float(last.max()) < 1e-3:
+    faded = float(blocks[0]) > 0 and float(last.max()) < FADED * float(blocks[0])
+    if usual > 0 and faded and still_high and float(last.max()) < 1e-3:
         text = f"{curve.name} fades from {show(float(blocks[0]))} to {show(float(last[-1]))} while the loss stays high"
         yield seen("grad-norm-vanishing", text, curve.where(-1), float(last[-1]) / float(blocks[0]))
     early = curve.v[: max(12, curve.n // 2)] if curve.n >= 24 else curve.v

@@ -113,8 +113,11 @@ def _handed(run: Rehearsing, met: Meeting, event: Event) -> Place | None:
 
 
 def _supervised(found: list[Term]) -> bool:
-    """True where a term has nothing to do with a follower (labels are learned as well)."""
-    return any(t.node.op in ("cross_entropy", "nll_loss") and not _queue(t.node) for t in found)
+    """True where a term has nothing to do with a follower: labels are learned as well, or the data themselves."""
+    if any(t.node.op in ("cross_entropy", "nll_loss") and not _queue(t.node) for t in found):
+        return True
+    pairs = [pair for t in found if (pair := squared_error(t.node)) is not None]
+    return any(not parameters_behind(side) for pair in pairs for side in pair)
 
 
 def _queue(node: Node) -> bool:
