@@ -314,3 +314,14 @@ def test_loops_and_knots_end(text: str) -> None:
     assert isinstance(module, Module)
     run = rehearsals(Project(Program({"s.py": module})))
     assert all(r.steps <= 70_000 for r in run)
+
+
+def test_ranges_that_are_longer_than_any_list() -> None:
+    run = rehearsed("""
+        import torch
+        net = torch.nn.Linear(2, 1)
+        x = torch.zeros(10 ** 25, 2)[: 10 ** 24]
+        for step in range(10 ** 30):
+            net(x).sum().backward()
+    """)
+    assert len(named(run, "backward")) == 2

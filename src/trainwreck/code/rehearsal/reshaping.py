@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from trainwreck.code.calls import Call
-from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value, count_of
 from trainwreck.code.shapes.domain import ANY, Dim, Shape, broadcast
 
 HERE: Call = Call(ast.Call(ast.Name("", ast.Load()), [], []), None)  # type: ignore[arg-type]
@@ -156,7 +156,7 @@ def _sliced(dim: Dim, ends: Sequence[Value]) -> Dim:
         if isinstance(start, Node) and isinstance(stop, Node) and stop.op == "add" and start in stop.inputs[:1]:
             return stop.inputs[1] if isinstance(stop.inputs[1], int) else None
         return None
-    return len(range(*slice(*ends).indices(dim)))
+    return count_of(range(*slice(*ends).indices(dim)))
 
 
 def ruled(node: Node) -> Shape:
@@ -165,7 +165,7 @@ def ruled(node: Node) -> Shape:
     for index in node.inputs:
         match index.args if isinstance(index, Obj) else ():
             case (int() | None as start, int() as stop, int() | None as step):
-                dims.append(len(range(start or 0, stop, step or 1)))
+                dims.append(count_of(range(start or 0, stop, step or 1)))
             case _:
                 dims.append(None)
     return Shape((len(dims), *dims))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from trainwreck.code.rehearsal.calling import Asked
-from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Obj, Value
+from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Obj, Value, count_of
 from trainwreck.code.rehearsal.library import function
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.storing import EXACT_TURNS
@@ -22,10 +22,10 @@ def counted(run: Rehearsing, asked: Asked) -> Value:
             numbers = range(*asked.args)
         except (ValueError, TypeError):
             return UNKNOWN
-        if len(numbers) <= EXACT_TURNS:
+        if count_of(numbers) <= EXACT_TURNS:
             return Items(list(numbers), False, "range")
         any_turn = _counter(run, asked, numbers[1] if numbers.step > 0 else None)
-        return Items([numbers[0], any_turn], True, "range", asked.place, len(numbers))
+        return Items([numbers[0], any_turn], True, "range", asked.place, count_of(numbers))
     first = asked.args[0] if len(asked.args) > 1 and isinstance(asked.args[0], int) else 0
     upwards = len(asked.args) == 1 or (len(asked.args) == 2 and isinstance(asked.args[0], int))
     return Items([first, _counter(run, asked, first + 1 if upwards else None)], True, "range")
