@@ -156,7 +156,7 @@ def _sliced(dim: Dim, ends: Sequence[Value]) -> Dim:
         if isinstance(start, Node) and isinstance(stop, Node) and stop.op == "add" and start in stop.inputs[:1]:
             return stop.inputs[1] if isinstance(stop.inputs[1], int) else None
         return None
-    return count_of(range(*slice(*ends).indices(dim)))
+    return count_of(range(*slice(*ends).indices(dim))) if dim >= 0 else None
 
 
 def ruled(node: Node) -> Shape:

@@ -263,7 +263,10 @@ def _sliced(reading: Reading, dim: Dim, part: ast.Slice, frame: Frame) -> Dim:
         or ends[2] == 0
     ):
         return None
-    return len(range(*slice(*ends).indices(dim)))
+    if dim < 0:
+        return None
+    numbers = range(*slice(*ends).indices(dim))  # too many for len() perhaps
+    return (numbers[-1] - numbers[0]) // numbers.step + 1 if numbers else 0
 
 
 def method(

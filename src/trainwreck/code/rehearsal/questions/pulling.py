@@ -317,7 +317,7 @@ def _costs_more(trial: Trial, scene: Scene) -> bool:
     turned: dict[int, bool] = {}
     try:
         verdicts = [_verdicts(trial, scene, draw, turned) for draw in range(DRAWS)]
-    except Unknown:
+    except (Unknown, ValueError):
         return False
     return any(all(v[at] < 0 for v in verdicts) for at in range(len(verdicts[0])))
 
@@ -325,7 +325,7 @@ def _costs_more(trial: Trial, scene: Scene) -> bool:
 def _right(trial: Trial, scene: Scene, turned: dict[int, bool]) -> bool:
     try:
         verdicts = [_verdicts(trial, scene, draw, turned) for draw in range(DRAWS)]
-    except Unknown:
+    except (Unknown, ValueError):
         return False
     return all(v >= 0 for found in verdicts for v in found) and any(v > 0 for found in verdicts for v in found)
 
