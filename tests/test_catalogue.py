@@ -159,3 +159,11 @@ def test_every_case_exists(shared: Path) -> None:
 
 def test_codes_prefix_is_what_the_design_says() -> None:
     assert CODE_PREFIX == "code-"
+
+
+def test_a_file_that_was_cut_off_is_none() -> None:
+    text = compiler.lines(compiler.compile_tree(ROOT))
+    assert read(text)["modes"]
+    for end in (0, 100, text.rindex("\n"), len(text) - 5):
+        with pytest.raises((ValueError, KeyError)):
+            read(text[:end])

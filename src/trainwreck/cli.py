@@ -125,6 +125,7 @@ def check(paths: tuple[str, ...], **options: Any) -> None:
     """
     import gc
 
+    was_on = gc.isenabled()
     if not options["watch"]:
         gc.disable()  # what one look makes is needed to its end; of several programs each is collected (units)
     try:
@@ -132,7 +133,8 @@ def check(paths: tuple[str, ...], **options: Any) -> None:
 
         code = command.run(paths or (".",), options, _deliver)
     finally:
-        gc.enable()
+        if was_on:
+            gc.enable()
     sys.exit(code)
 
 

@@ -139,7 +139,7 @@ def _data() -> dict[str, Entries]:
     if not (ROOT / "modes").is_dir():
         return read(BUILT.read_text(encoding="ascii"))
     cached = cache_directory() / f"catalogue-{compiler.fingerprint(ROOT)}.tsv"
-    with contextlib.suppress(OSError, ValueError, IndexError, KeyError):
+    with contextlib.suppress(OSError, ValueError, KeyError):
         return read(cached.read_text(encoding="ascii"))
     text = compiler.lines(compiler.compile_tree(ROOT))
     with contextlib.suppress(OSError):
@@ -148,11 +148,13 @@ def _data() -> dict[str, Entries]:
 
 
 def read(text: str) -> dict[str, Entries]:
-    """What ``compile.lines`` wrote. Raises ValueError where a line is none of it."""
+    """What ``compile.lines`` wrote. Raises ValueError or KeyError where a line is none of it, or the end is missing."""
     data = {part: Entries() for part in (*compiler.PARTS, *compiler.TABLES, "needs", "aliases")}
     for line in text.split("\n"):
         part, name, entry = line.split("\t")
         data[part].raw[name] = entry
+    if not data["aliases"].raw or not text.endswith("}"):
+        raise ValueError("the file was cut off")
     return data
 
 

@@ -7,7 +7,8 @@ them. Most ask for words of which none occurs, and that is seen without compilin
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 SPECIAL = frozenset("\\[](){}.^$*+?|")
@@ -80,21 +81,25 @@ def words(text: str) -> Sequence[str]:
     return found
 
 
-def _alternatives(text: str) -> list[str]:
-    parts, start, depth, at = [], 0, 0, 0
+def _signs(text: str, at: int = 0) -> Iterator[tuple[int, str]]:
+    """(place, sign) of what is neither escaped nor within a class of characters, from ``at`` on."""
     while at < len(text):
         char = text[at]
-        if char == "\\":
-            at += 1
-        elif char == "[":
-            at = _behind_class(text, at) - 1
-        elif char in "()":
-            depth += 1 if char == "(" else -1
-        elif char == "|" and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
-        at += 1
-    return [*parts, text[start:]]
+        if char == "[":
+            at = _behind_class(text, at)
+            continue
+        if char != "\\":
+            yield at, char
+        at += 2 if char == "\\" else 1
+
+
+def _alternatives(text: str) -> list[str]:
+    bars, depth = [-1], 0
+    for at, char in _signs(text):
+        depth += (char == "(") - (char == ")")
+        if char == "|" and depth == 0:
+            bars.append(at)
+    return [text[a + 1 : b] for a, b in pairwise([*bars, len(text)])]
 
 
 def _behind_class(text: str, at: int) -> int:
@@ -107,19 +112,13 @@ def _behind_class(text: str, at: int) -> int:
 
 
 def _behind_group(text: str, at: int) -> int:
+    """The place behind a group that begins at ``at``."""
     depth = 0
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 1
-        elif char == "[":
-            at = _behind_class(text, at) - 1
-        elif char in "()":
-            depth += 1 if char == "(" else -1
-            if depth == 0:
-                return at + 1
-        at += 1
-    return at
+    for place, char in _signs(text, at):
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            return place + 1
+    return len(text)
 
 
 def _runs(text: str) -> Sequence[str]:
@@ -156,7 +155,7 @@ def _runs(text: str) -> Sequence[str]:
 def _quantifier(text: str, at: int) -> tuple[bool, bool, int]:
     """(may what comes before be missing, may it be there more than once, the place behind the quantifier)"""
     char = text[at : at + 1]
-    if not char or char not in "?*+{":
+    if not char or char not in "?*+{" or (char == "{" and "}" not in text[at:]):
         return False, False, at
     end = text.find("}", at) + 1 if char == "{" else at + 1
     if text[end : end + 1] in ("?", "+"):

@@ -339,8 +339,3 @@ def is_module(value: Value) -> bool:
 MODULE_BASES = frozenset(
     ["Module", "LightningModule", "PreTrainedModel", "Sequential", "ModuleList", "ModuleDict", "PyTorchModelHubMixin"]
 )
-
-
-def count_of(numbers: range) -> int:
-    """``len(numbers)``, for those as well that are too many for it."""
-    return (numbers[-1] - numbers[0]) // numbers.step + 1 if numbers else 0

@@ -7,8 +7,8 @@ import math
 from collections.abc import Sequence
 
 from trainwreck.code.calls import Call
-from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value, count_of
-from trainwreck.code.shapes.domain import ANY, Dim, Shape, broadcast
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
+from trainwreck.code.shapes.domain import ANY, Dim, Shape, broadcast, count_of, sliced
 
 HERE: Call = Call(ast.Call(ast.Name("", ast.Load()), [], []), None)  # type: ignore[arg-type]
 """Stands for a place that is no call."""
@@ -148,15 +148,12 @@ def _axes(dims: tuple[Dim, ...], parts: Sequence[Value]) -> tuple[Dim, ...] | No
 
 
 def _sliced(dim: Dim, ends: Sequence[Value]) -> Dim:
-    whole = all(p is None or (isinstance(p, int) and not isinstance(p, bool)) for p in ends)
-    if dim is None and whole and ends[0] is None and isinstance(ends[1], int) and ends[1] == 1 and ends[2] is None:
+    start, stop, step = ends
+    if dim is None and start is None and step is None and isinstance(stop, int) and stop == 1:
         return 1
-    if dim is None or not whole or ends[2] == 0:
-        start, stop = ends[0], ends[1]
-        if isinstance(start, Node) and isinstance(stop, Node) and stop.op == "add" and start in stop.inputs[:1]:
-            return stop.inputs[1] if isinstance(stop.inputs[1], int) else None
-        return None
-    return count_of(range(*slice(*ends).indices(dim))) if dim >= 0 else None
+    if isinstance(start, Node) and isinstance(stop, Node) and stop.op == "add" and start in stop.inputs[:1]:
+        return stop.inputs[1] if isinstance(stop.inputs[1], int) else None
+    return sliced(dim, ends)
 
 
 def ruled(node: Node) -> Shape:

@@ -22,6 +22,7 @@ from trainwreck.code.shapes.domain import (
     Source,
     Value,
     size,
+    sliced,
 )
 from trainwreck.code.shapes.functions import computed
 from trainwreck.code.shapes.joins import CREATES, created
@@ -257,16 +258,7 @@ def _axes(reading: Reading, dims: tuple[Dim, ...], parts: list[ast.expr], frame:
 
 def _sliced(reading: Reading, dim: Dim, part: ast.Slice, frame: Frame) -> Dim:
     ends = [reading.value(p, frame) if p is not None else None for p in (part.lower, part.upper, part.step)]
-    if (
-        dim is None
-        or not all(p is None or (isinstance(p, int) and not isinstance(p, bool)) for p in ends)
-        or ends[2] == 0
-    ):
-        return None
-    if dim < 0:
-        return None
-    numbers = range(*slice(*ends).indices(dim))  # too many for len() perhaps
-    return (numbers[-1] - numbers[0]) // numbers.step + 1 if numbers else 0
+    return sliced(dim, ends)
 
 
 def method(

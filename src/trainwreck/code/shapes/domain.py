@@ -183,3 +183,16 @@ def broadcast(one: Shape, other: Shape) -> tuple[Shape, tuple[int, int] | None]:
         else:
             dims.append(x if x is not None else y)
     return Shape(tuple(reversed(dims)), one.open or other.open, one.by or other.by), None
+
+
+def count_of(numbers: range) -> int:
+    """``len(numbers)``, for those as well that are too many for it."""
+    return (numbers[-1] - numbers[0]) // numbers.step + 1 if numbers else 0
+
+
+def sliced(dim: Dim, ends: Sequence[object]) -> Dim:
+    """The size of ``dim`` elements between ``ends`` (start, stop, step); None where one of them is not known."""
+    known = [end for end in ends if end is None or (isinstance(end, int) and not isinstance(end, bool))]
+    if dim is None or dim < 0 or len(known) < len(ends) or ends[2] == 0:
+        return None
+    return count_of(range(*slice(*known).indices(dim)))

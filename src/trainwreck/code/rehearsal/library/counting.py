@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 
 from trainwreck.code.rehearsal.calling import Asked
-from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Obj, Value, count_of
+from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Obj, Value
 from trainwreck.code.rehearsal.library import function
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.storing import EXACT_TURNS
+from trainwreck.code.shapes.domain import count_of
 
 CYCLED = "cycled"
 """Key of the ``id`` of what ``itertools.cycle`` goes through: it ends no ``zip``."""
