@@ -335,7 +335,8 @@ class Statements(Storing):
                 made.with_grad = True
                 return made
             if name == "set_grad_enabled" and isinstance(decorator, ast.Call) and decorator.args:
-                made.no_grad = self.truth(self.value(decorator.args[0], frame)) is False
+                switched = self.truth(self.value(decorator.args[0], frame))
+                made.no_grad, made.with_grad = switched is False, switched is True
                 return made
             kinds = {"staticmethod": "static", "classmethod": "class", "property": "property"}
             kind = kinds.get(name) or ("property" if name in ("cached_property", "lazy_property") else "")

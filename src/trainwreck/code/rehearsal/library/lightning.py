@@ -39,8 +39,9 @@ class Fit:
         self.place = place
         self.frame = frame
         self.schedulers: list[tuple[Obj, bool]] = []
-        self.configured: Value = None
         """With each: moved after every step, not after every epoch."""
+        self.configured: Value = None
+        """What ``configure_optimizers`` gave."""
 
     def hook(self, name: str, *args: Value, of: Value = None) -> Value:
         """What a method that the program defines returns; ``UNKNOWN`` where it defines none."""

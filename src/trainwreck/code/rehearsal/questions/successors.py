@@ -146,6 +146,12 @@ def worst_action(run: Rehearsing) -> Iterator[Answer]:
                     return
 
 
+def _of_several(node: Node) -> bool:
+    """True for what is taken of the values of several actions."""
+    first = node.inputs[0] if node.inputs else None
+    return isinstance(first, Node) and is_value(first) and first.shape.dims[-1:] not in ((1,), ())
+
+
 def any_of_them(run: Rehearsing) -> Iterator[Answer]:
     """The target takes the average over the actions that may follow, where the best of them is what the agent does."""
     for one in fits(run):
@@ -153,9 +159,7 @@ def any_of_them(run: Rehearsing) -> Iterator[Answer]:
         if _picks(one.output) is None:
             continue
         for node in extremes(one.found.value, frozenset(["mean"])):
-            first = node.inputs[0]
-            several = isinstance(first, Node) and is_value(first) and first.shape.dims[-1:] not in ((1,), ())
-            if not several or along(node) not in (1, -1) or node.place is None or node.options.get("keepdim"):
+            if not _of_several(node) or along(node) not in (1, -1) or node.place is None or node.options.get("keepdim"):
                 continue
             asked = (n.inputs[0] for n in run.nodes if n.op == "argmax" and n.inputs)
             if any(isinstance(a, Node) and parameters_behind(a).keys() == learned.keys() for a in asked):
@@ -185,9 +189,8 @@ def across_states(run: Rehearsing) -> Iterator[Answer]:
     for one in fits(run):
         picked = _picks(one.output)
         for node in ancestors(picked.inputs[0], through=lambda n: n.op in SUMS) if picked is not None else ():
-            first = node.inputs[0] if node.op == "mean" and node.inputs else None
-            several = isinstance(first, Node) and is_value(first) and first.shape.dims[-1:] not in ((1,), ())
-            if several and along(node) == 0 and picked is not None and _of_rows(picked) and node.place is not None:
+            averaged = node.op == "mean" and _of_several(node) and along(node) == 0
+            if averaged and picked is not None and _of_rows(picked) and node.place is not None:
                 text = "the average runs over the samples, where it is that of one state's actions which is taken off"
                 yield Answer(node.place, text, proof_of(one))
                 return

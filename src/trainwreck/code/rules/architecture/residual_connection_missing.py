@@ -37,28 +37,9 @@ for i in torch.randperm(500).split(50):
     loss.backward()
     opt.step()
 """
-GOOD = """
-import torch
-from torch import nn
-class Block(nn.Module):
-    def __init__(self, d):
-        super().__init__()
-        self.n1, self.n2 = nn.LayerNorm(d), nn.LayerNorm(d)
-        self.mix = nn.Sequential(nn.Linear(d, d), nn.GELU(), nn.Linear(d, d))
-        self.mlp = nn.Sequential(nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))
-    def forward(self, x):
-        x = x + self.mix(self.n1(x))
-        return x + self.mlp(self.n2(x))
-head = nn.Sequential(nn.Linear(32, 32), nn.GELU(), nn.Linear(32, 32), nn.LayerNorm(32), nn.Linear(32, 3))
-net = nn.Sequential(nn.Linear(10, 32), nn.LayerNorm(32), Block(32), Block(32), nn.LayerNorm(32), head)
-opt = torch.optim.Adam(net.parameters())
-x, y = torch.randn(500, 10), torch.randint(0, 3, (500,))
-for i in torch.randperm(500).split(50):
-    loss = nn.functional.cross_entropy(net(x[i]), y[i])
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-"""
+GOOD = BAD.replace("return self.mlp(self.n2(x))  # expect", "return x + self.mlp(self.n2(x))").replace(
+    "nn.Linear(32, 3))", "nn.Linear(32, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 3))"
+)
 
 
 def find(project: Project) -> Iterator[Evidence]:

@@ -15,7 +15,7 @@ from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.fake_quantised import never_observed
 from trainwreck.core.evidence import Evidence
 
-_NET = """
+NET = """
 import torch
 from torch import nn
 import torch.nn.functional as F
@@ -47,13 +47,14 @@ for step in range(500):
     loss.backward()
     opt.step()
 """
+"""Quantisation by hand with an observer; ``BACK`` and ``MOVE`` are what the examples put in."""
 BAD = (
-    _NET.replace("BACK", "q * scale").replace("MOVE", "self.peak.lerp(x.detach().abs().max(), 0.05)  # expect"),
-    _NET.replace("BACK", "q * scale")
+    NET.replace("BACK", "q * scale").replace("MOVE", "self.peak.lerp(x.detach().abs().max(), 0.05)  # expect"),
+    NET.replace("BACK", "q * scale")
     .replace("MOVE", "self.peak.lerp_(x.detach().abs().max(), 0.05)")
     .replace("if self.training:", "if not self.training:  # expect"),
 )
-GOOD = _NET.replace("BACK", "q * scale").replace("MOVE", "self.peak.lerp_(x.detach().abs().max(), 0.05)")
+GOOD = NET.replace("BACK", "q * scale").replace("MOVE", "self.peak.lerp_(x.detach().abs().max(), 0.05)")
 
 
 def find(project: Project) -> Iterator[Evidence]:
