@@ -21,10 +21,10 @@ from trainwreck.code.rehearsal.questions.policy import (
     entropy_minimised,
     hanging_advantage,
     minimised,
-    same_policy,
 )
 from trainwreck.code.rehearsal.questions.preferences import own_reference, swapped
 from trainwreck.code.rehearsal.questions.routing import balance_unused
+from trainwreck.code.rehearsal.questions.same_policy import same_policy
 from trainwreck.code.rehearsal.questions.strength import too_strong
 
 HEAD = """

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.policy import COSTS
 from trainwreck.code.rehearsal.questions.terms import (
     Term,
     fitted,
@@ -51,8 +53,8 @@ def verdicts(run: Rehearsing) -> Iterator[Verdict]:
                 yield Verdict(event, term, mine)
 
 
-def _critics(run: Rehearsing) -> set[int]:
-    """The parameters (by ``id``) of networks that are fitted to a reward and a discounted value of what follows."""
+def _critics(run: Rehearsing, costs: bool = False) -> set[int]:
+    """The parameters (by ``id``) of networks that are fitted to a reward (or only those: a cost) and what follows."""
     found: set[int] = set()
     for _, all_terms in losses_of(run):
         for term in all_terms:
@@ -60,7 +62,7 @@ def _critics(run: Rehearsing) -> set[int]:
             if pair is None:
                 continue
             output, target = pair
-            if any(_discounted(n) for n in ancestors(target)):
+            if any(_discounted(n) and (not costs or _costly(n)) for n in ancestors(target)):
                 found |= parameters_behind(output, through_grad=True).keys()
     return found
 
@@ -79,6 +81,18 @@ def _discounted(node: Node) -> bool:
     return False
 
 
+def _costly(target: Node) -> bool:
+    """True where less is better: it is called a cost, or the larger of two estimates is the careful one."""
+    written = target.place[0] if target.place is not None else None
+    sides = [written.left, written.right] if isinstance(written, ast.BinOp) else []
+    plain = [ast.unparse(s) for s in sides if not isinstance(s, ast.BinOp)]
+    names = [n.name for i in target.inputs[:2] for n in near(i, 3) if n.name]
+    if any(COSTS.search(word) for word in (*plain, *names)):
+        return True
+    twins = [n for n in near(target, 12) if n.op in ("max", "maximum") and len(n.inputs) == 2]
+    return any(all(isinstance(i, Node) and parameters_behind(i) for i in n.inputs) for n in twins)
+
+
 def _computed(reward: Node) -> bool:
     """True where a network gives the value itself; that actions which led to it came from one is no matter."""
     return any(n.op == "param" for n in ancestors(reward, through=lambda n: n.op not in CUTS | TAKEN_OUT | {"rsample"}))
@@ -86,8 +100,10 @@ def _computed(reward: Node) -> bool:
 
 def minimised(run: Rehearsing) -> Iterator[Answer]:
     """The actor is trained towards what its critic values least."""
+    costs = _critics(run, costs=True)
     for verdict in verdicts(run):
-        if verdict.term.sign > 0 and parameters_behind(verdict.term.node, through_grad=True).keys() & verdict.mine:
+        live = parameters_behind(verdict.term.node, through_grad=True).keys()
+        if verdict.term.sign > 0 and live & verdict.mine and not live & costs:
             text = "the critic's value of the actor's own action is part of what is minimised: it has to be taken off"
             place = _sum(verdict.term)
             if place is not None:

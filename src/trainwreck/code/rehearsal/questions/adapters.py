@@ -38,7 +38,7 @@ def pairs(run: Rehearsing) -> list[Pair]:
 
 def _pair(node: Node) -> Pair | None:
     mine = [m for i in node.inputs if (m := _matrix(i)) is not None and m.name != "bias"]
-    if len(mine) == 2 and node.op != "linear":
+    if len(mine) == 2 and node.op not in ("linear", "conv1d", "conv2d"):  # there the second one is the bias
         return Pair(node, mine[0], mine[1])
     if not mine:
         return None

@@ -79,19 +79,21 @@ def same_view(run: Rehearsing) -> Iterator[Answer]:
         met = list(meetings(run, event))
         if not met or not all(_moving(m.still) for m in met) or _supervised(found):
             continue
+        told = False
         for one in met:
             left, right = embeddings(one.live), embeddings(one.still)
-            if (
-                len(left) != 1
-                or len(right) != 1
-                or any(n.op in LOUD for s in (left[0], right[0]) for n in ancestors(s))
-            ):
+            if len(left) != 1 or len(right) != 1:
                 continue
+            if any(n.op in LOUD for s in (left[0], right[0]) for n in ancestors(s)):
+                break  # each pass through a dropout is a view of its own
             mine, other = data_inputs(left[0]), data_inputs(right[0])
             alike = len(mine) == len(other) == 1 and (mine[0] is other[0] or canon(mine[0]) == canon(other[0]))
             if not alike:
                 break
+            told = True
         else:
+            if not told:
+                continue
             text = "network and follower are given the same view: the loss compares what they make of one tensor"
             place = _handed(run, met[0], event) or met[0].node.place
             if place is not None:

@@ -13,7 +13,7 @@ from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
-from trainwreck.code.rehearsal.questions.terms import losses_of, number_of, parameters_behind
+from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
 
 SWAPPED = 0.2
 """A share of the old average below this is no average. Published decays are 0.9 to 0.9999."""
@@ -213,7 +213,9 @@ def _discounted(node: Node) -> bool:
 
 
 def _copy(run: Rehearsing, node: Node) -> Obj | None:
-    behind = parameters_behind(node).keys()
+    # log-probabilities of a reference are a leash, not a value
+    weights = ancestors(node, through=lambda n: n.op not in ("param", "log_softmax", "logsigmoid", "log_prob"))
+    behind = {id(n) for n in weights if n.op == "param"}
     for obj in run.objects:
         if is_module(obj) and obj.copy_of is not None and is_module(obj.copy_of):
             mine = {id(p) for p in run.parameters(obj)[0]}

@@ -131,7 +131,7 @@ def _real(test: Node) -> bool:
              if isinstance(n, ast.Name | ast.Attribute)]  # fmt: skip
     if test.op == "ne":
         return any(IGNORED.search(n) for n in names)
-    padded = any(n.op == "pad_sequence" and not n.options.get("padding_value", 0) for n in near(test.inputs[0], 6))
+    padded = any(n.op == "pad_sequence" and not n.get("padding_value", 2, 0) for n in near(test.inputs[0], 6))
     return value == 0 and padded
 
 

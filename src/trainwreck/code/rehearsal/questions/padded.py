@@ -34,13 +34,13 @@ def padding_counts(run: Rehearsing) -> Iterator[Answer]:
         padded = _padded(target)
         if padded is None or _left_out(given(loss, "input", 0)):
             continue
-        value = padded.options.get("padding_value", 0) if padded.op == "pad_sequence" else _filled(padded)
+        value = padded.get("padding_value", 2, 0) if padded.op == "pad_sequence" else _filled(padded)
         ignored = loss.options.get("ignore_index", -100)
         if not isinstance(value, int | float) or not isinstance(ignored, int) or value == ignored:
             continue
         text = f"positions that were filled with {value} count in the loss"
         own = not _shared(loss, padded)
-        place = padded.place if own and "padding_value" not in padded.options else loss_place(loss)
+        place = padded.place if own and padded.get("padding_value", 2) is None else loss_place(loss)
         if place is not None:
             yield Answer(place, text, tuple(p for p in (padded.place, loss.place) if p is not None))
 

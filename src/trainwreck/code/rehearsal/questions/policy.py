@@ -1,4 +1,4 @@
-"""Policies that learn from rewards: signs, what the advantage hangs on, old log-probabilities, ends of episodes."""
+"""Policies that learn from rewards: signs, what the advantage hangs on, entropy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
+from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.canonical import canon
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.paid import leash
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
@@ -281,11 +280,17 @@ def _is_cost(found: Surrogate, where: Node | None) -> bool:
 PROBABILITIES = frozenset(["log_softmax", "softmax", "exp"])
 
 
+def _probabilities(value: Node) -> bool:
+    """True for probabilities that learn, or what they are on average: no advantage does."""
+    first = next((n for n in near(value, 12) if n.op not in STRUCTURE | {"clamp", "clip", "mean"}), value)
+    return first.op in PROBABILITIES and (first is value or first.grad)
+
+
 def entropy_minimised(run: Rehearsing) -> Iterator[Answer]:
     """The entropy of the policy is added to the loss instead of taken off."""
     for event, all_terms in losses_of(run):
         # p log p alone is no policy's surrogate: predictions may well be made sure (entropy minimisation)
-        if not any(e is event and f.advantage.op not in PROBABILITIES for e, f in surrogates(run)):
+        if not any(e is event and not _probabilities(f.advantage) for e, f in surrogates(run)):
             continue
         for term in all_terms:
             direct = term.node.op == "entropy" and term.sign > 0
@@ -321,79 +326,3 @@ def hanging_advantage(run: Rehearsing) -> Iterator[Answer]:
             text = "the advantage is not detached here: the policy's loss trains the value network too"
             yield Answer(found.place, text, (event.place,) if event.place is not None else ())
             return
-
-
-# ---------------------------------------------------------------------- old and new policy
-def same_policy(run: Rehearsing) -> Iterator[Answer]:
-    """The ratio of a clipped objective is built from the policy that is trained, again at each of several updates."""
-    told: set[int] = set()
-    for event, _ in losses_of(run):
-        behind = list(ancestors(event.subject, through=lambda n: n.grad))
-        if not any(n.op in ("minimum", "min", "clamp", "clip", "maximum", "max") for n in behind):
-            continue
-        for node in behind:
-            if node.op != "exp" or not node.inputs or not isinstance(node.inputs[0], Node):
-                continue
-            inner = node.inputs[0]
-            if inner.op != "sub" or len(inner.inputs) < 2 or node.place is None or id(node.place[0]) in told:
-                continue
-            new, old = inner.inputs[:2]
-            if not isinstance(new, Node) or not isinstance(old, Node) or not new.grad:
-                continue
-            if old.grad and (new is old or _asked(new) != _asked(old)):
-                continue  # one sample against another
-            if _now(new, old) and _several(run, event, new):
-                told.add(id(node.place[0]))
-                source, scope = _origin(old), node.place[1]
-                seen = (*source.stack, source.place) if source is not None and source is not _origin(new) else ()
-                place = next((p for p in reversed(seen) if p is not None and p[1] is scope), node.place)
-                text = "both log-probabilities come from the policy as it is now: the ratio is always one"
-                yield Answer(place, text, (node.place,))
-
-
-def _asked(value: Node) -> set[object]:
-    """The data that a network's answer hangs on."""
-    inside = ancestors(value, through=lambda n: n.grad)
-    return {canon(n) for n in inside if not n.grad and n.op not in ("param", "buffer")}
-
-
-def _origin(node: Node) -> Node | None:
-    for inner in ancestors(node):
-        if inner.op in ("log_prob", "log_softmax", "cross_entropy"):
-            return inner
-    return None
-
-
-def _now(new: Node, old: Node) -> bool:
-    """True where the old one is the new one, or is computed anew with the same parameters from the same data."""
-    one, other = _origin(new), _origin(old)
-    if one is None or other is None:
-        return False
-    if one is other:
-        return True
-    if [t.node for t in one.turns] != [t.node for t in other.turns]:
-        return False
-    if any(a is not b for a, b in zip(one.turns, other.turns, strict=True)):
-        return False
-    same = parameters_behind(one).keys() == parameters_behind(other).keys()
-    return same and bool(parameters_behind(one)) and not _stored(old, other)
-
-
-def _stored(old: Node, origin: Node) -> bool:
-    """True where the log-probability went through a list, an array or a loader on its way."""
-    return any(n.op in ("setitem", "batch", "element", "stack") for n in ancestors(old, lambda n: n is not origin)
-               if n.serial > origin.serial)  # fmt: skip
-
-
-def _several(run: Rehearsing, event: Event, new: Node) -> bool:
-    """True where several updates are made from the same samples: they come from outside of an inner loop."""
-    loops = [t for t in event.turns if not _single(t.over)]
-    for node in ancestors(new):
-        if node.op in ("sample", "multinomial", "rsample") and event.turns:
-            inside = {id(t.node) for t in node.turns}
-            return any(id(t.node) not in inside for t in loops)
-    return False
-
-
-def _single(over: Value) -> bool:
-    return isinstance(over, Items) and not over.more and len(over.items) == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from trainwreck.code.facts import HELD, TRAIN
@@ -194,6 +194,8 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             inside = _continues(held, train) and _same_rows(train, held)
             if (not inside and not _overlap(train, held)) or _put_together(train, held):
                 continue
+            if not inside and _aimed_at(train, held, both.train):
+                continue
             step = held.fixed[len(train.fixed)] if inside else held.fixed[-1]
             if step.place is None or id(step.place[0]) in told:
                 continue
@@ -274,6 +276,25 @@ def _overlap(train: Path, held: Path) -> bool:
         return False
     ends = [end for end in (end_a, end_b) if end is not None]
     return not ends or max(start_a or 0, start_b or 0) < min(ends)
+
+
+def _aimed_at(train: Path, held: Path, all_trained: Sequence[Path]) -> bool:
+    """True for targets of a series, the training's inputs moved on by some steps, that reach into the held out rows
+    by no more than these steps: ``x[:n]`` and ``x[1:n + 1]`` beside ``x[n:]``."""
+    mine, theirs = _bounds(train.fixed[-1].key), _bounds(held.fixed[-1].key)
+    if mine is None or theirs is None or mine[1] is None or theirs[1] is None:
+        return False
+    common = min(mine[1], theirs[1]) - max(mine[0] or 0, theirs[0] or 0)
+    for other in all_trained:
+        if other.root is not train.root or keys(other)[:-1] != keys(train)[:-1] or not other.fixed:
+            continue
+        inputs = _bounds(other.fixed[-1].key)
+        if inputs is None or inputs[1] is None:
+            continue
+        ahead = mine[1] - inputs[1]
+        if common <= ahead == (mine[0] or 0) - (inputs[0] or 0):
+            return True
+    return False
 
 
 def _both_from_one_end(one: object, other: object) -> bool:

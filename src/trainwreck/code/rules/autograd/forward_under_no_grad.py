@@ -180,9 +180,22 @@ def _whole_forward(project: Project) -> Iterator[Evidence]:
             owner = project.class_of(node.func, step.scope)
             forward = project.find_method(owner, "forward") if owner is not None else None
             decorator = next((d for d in forward.decorators if turns_off(d)), None) if forward is not None else None
-            if decorator is not None and forward is not None and not step.path[1:]:
+            if decorator is not None and forward is not None and not step.path[1:] and not _fixed(project, owner):
                 yield sighting(__name__, (decorator, forward), "the whole forward pass runs without gradients")
                 return
+
+
+def _fixed(project: Project, owner: Scope | None) -> bool:
+    """True for a module of buffers alone: it has nothing that could learn (a reservoir, a filter bank)."""
+    if owner is None or parts(project, owner):
+        return False
+    called = {
+        last_name(n.func)
+        for method in owner.children
+        for n in project.within(method, ast.Call)
+        if isinstance(n, ast.Call)
+    }
+    return "register_buffer" in called and not called & {"Parameter", "register_parameter", "add_module"}
 
 
 def _parts(project: Project) -> Iterator[Evidence]:

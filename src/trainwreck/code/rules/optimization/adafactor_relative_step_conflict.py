@@ -151,6 +151,8 @@ def _set_outside(project: Project, call: Call) -> tuple[ast.AST, Scope] | None:
     everywhere = "." in name or call.scope.kind == "module"
     scopes = [s for w in project.walked.values() for s in w.scopes if everywhere or s is call.scope]
     for node, scope in ((n, s) for s in scopes for n in s.nodes):
+        if scope is call.scope and not everywhere and not _still(project, call, name, node):
+            continue
         if isinstance(node, ast.Call) and node.args and written(node.args[0]) == name:
             called = last_name(node.func)
             if called.endswith("LR") or (called.startswith("get_") and "schedule" in called):
@@ -160,6 +162,16 @@ def _set_outside(project: Project, call: Call) -> tuple[ast.AST, Scope] | None:
         if isinstance(node.slice, ast.Constant) and node.slice.value == "lr" and _group_of(project, node, scope, name):
             return node, scope
     return None
+
+
+def _still(project: Project, call: Call, name: str, node: ast.AST) -> bool:
+    """True where ``node`` follows ``call``, and ``name`` was bound to nothing else on the way to it."""
+    line = getattr(node, "lineno", 0)
+    if line < call.line:
+        return False
+    around = list(project.ancestors(node, call.scope))
+    others = (b for b in call.scope.bindings.get(name, ()) if call.line < b.line < line)
+    return not any(project.parent(project.statement(b.node, call.scope), call.scope) in around for b in others)
 
 
 def _group_of(project: Project, node: ast.Subscript, scope: Scope, name: str) -> bool:

@@ -22,7 +22,7 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.policy import same_policy
+from trainwreck.code.rehearsal.questions.same_policy import same_policy
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 

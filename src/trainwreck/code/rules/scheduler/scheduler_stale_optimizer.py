@@ -84,10 +84,24 @@ def _seen(project: Project) -> Iterator[Evidence]:
             if isinstance(s, ast.Assign) and written(s.targets[0]) == at.id and _optimizer(project, s, built.scope)
         ]
         again = [s for s in rest if isinstance(s, ast.Assign) and written(s.targets[0]) == name]
-        if fresh and not again:
+        if fresh and not again and _in_use(built.scope, name, fresh[0]):
             path = built.scope.module.path
             text = f"{at.id} is bound to a new optimizer afterwards, and this scheduler still drives the old one"
             yield sighting(__name__, built, text, proof=[(path, fresh[0].lineno, written(fresh[0])[:80])])
+
+
+def _in_use(scope: Scope, name: str, fresh: ast.Assign) -> bool:
+    """False for a scheduler that its own function does not touch any more once the new optimizer is there."""
+    if not name.isidentifier():
+        return True
+    inner = [n for n in ast.walk(scope.node) if isinstance(n, FUNCTIONS) and n is not scope.node]
+    named = [
+        n for n in ast.walk(scope.node) if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
+    ]
+    return any(n.lineno > fresh.lineno or any(n in ast.walk(f) for f in inner) for n in named)
+
+
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def _optimizer(project: Project, node: ast.Assign, scope: Scope) -> bool:

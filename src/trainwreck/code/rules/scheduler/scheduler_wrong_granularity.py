@@ -116,7 +116,7 @@ def _seen(project: Project) -> Iterator[Evidence]:
     for training in training_steps(project):
         for step in training.schedulers:
             around = loops(project, step.node, step.scope)
-            if len(around) < 2 or step.receiver is None or _rare(project, step, around[0]):
+            if len(around) < 2 or step.receiver is None or _rare(project, step, around[0]) or _placed(step):
                 continue
             epochs = _rounds(project, around[-1], step)
             for made in constructors(project, step.receiver, step.scope):
@@ -175,6 +175,12 @@ def _rare(project: Project, step: Call, loop: ast.AST) -> bool:
         if isinstance(above, ast.If):
             return True
     return False
+
+
+def _placed(step: Call) -> bool:
+    """True for ``step(epoch + i / len(loader))``: a part of an epoch."""
+    given = [*step.node.args, *(k.value for k in step.node.keywords)]
+    return any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) for a in given for n in ast.walk(a))
 
 
 def _rounds(project: Project, loop: ast.AST, step: Call) -> list[float]:
