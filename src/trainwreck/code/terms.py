@@ -172,13 +172,21 @@ def _reduction(project: Project, call: Call) -> str:
     return "mean"
 
 
+def _reduced(call: ast.Call) -> ast.expr | None:
+    """What is reduced by ``x.mean()``, ``torch.mean(x)`` or ``torch.mean(input=x)``; None where it names nothing."""
+    if isinstance(call.func, ast.Attribute) and not _module(call.func.value):
+        return call.func.value
+    return next(iter(call.args), None) or next((k.value for k in call.keywords if k.arg in ("input", "x", "A")), None)
+
+
 def detached_pair(term: Term) -> tuple[str, str] | None:
     """(what is detached, what is live) of an error or squared difference with exactly one detached side."""
     node: ast.expr = term.node
     while isinstance(node, ast.Call) and last_name(node.func) in ("mean", "sum", "pow", "square", "norm"):
-        node = (
-            node.func.value if isinstance(node.func, ast.Attribute) and not _module(node.func.value) else node.args[0]
-        )
+        reduced = _reduced(node)
+        if reduced is None:
+            return None
+        node = reduced
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
             node = node.left
     sides: list[ast.expr] = []

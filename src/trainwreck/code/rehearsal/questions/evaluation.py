@@ -58,17 +58,17 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
     train, held = inputs_of(run)
     taught: dict[tuple[int, int], list[tuple[Path, tuple[str, ...]]]] = {}
     for event, path in train:
-        taught.setdefault((id(event.subject), made_by(path)), []).append((path, _scaling(path)))
+        taught.setdefault((id(event.subject), made_by(path)), []).append((path, _scaling(run, path)))
     judged: dict[tuple[int, int], list[tuple[Path, tuple[str, ...]]]] = {}
     for event, path in held:
-        judged.setdefault((id(event.subject), made_by(path)), []).append((path, _scaling(path)))
+        judged.setdefault((id(event.subject), made_by(path)), []).append((path, _scaling(run, path)))
     told: set[int] = set()
     for event, path in held:
         key = (id(event.subject), made_by(path))
         if key not in taught:
             continue
         alike = [p for p, _ in taught[key]]
-        mine, others = _scaling(path), [scales for _, scales in taught[key]]
+        mine, others = _scaling(run, path), [scales for _, scales in taught[key]]
         if any(mine == other for other in others) or any("?" in s for s in (mine, *others)):
             continue
         if any(_recurs(p) for p in (*alike, *(p for p, _ in judged[key]))):
@@ -78,10 +78,11 @@ def scaled_apart(run: Rehearsing) -> Iterator[Answer]:
             continue
         beside = [p for p, scales in judged[key] if scales == more]
         missing = _missing(more, mine)
-        where = _scaled_at(alike, more, missing)
+        where = _scaled_at(run, alike, more, missing)
         place = _called_at(beside[-1:], more[-1], alike) or _own_place(path, alike) or _last_place(path) or event.place
         if not beside:
-            place = _only_there(path, [p for p in alike if _scaling(p) == more], missing, place) or place
+            scaled = [p for p in alike if _scaling(run, p) == more]
+            place = _only_there(path, scaled, missing, place) or place
         if place is None or id(place[0]) in told:
             continue
         told.add(id(place[0]))
@@ -110,9 +111,12 @@ def _missing(more: tuple[str, ...], mine: tuple[str, ...]) -> int:
     return 0
 
 
-def _scaling(path: Path) -> tuple[str, ...]:
+def _scaling(run: Rehearsing, path: Path) -> tuple[str, ...]:
     """The scaling on the way, in order, without what is random or depends on other data."""
-    return tuple(op for op, _ in scales_of(path))
+    known: dict[int, tuple[Path, tuple[str, ...]]] = run.memo.setdefault("scaling", {})
+    if id(path) not in known:  # many forwards take one array; the path is kept so that no other gets its id
+        known[id(path)] = (path, tuple(op for op, _ in scales_of(path)))
+    return known[id(path)][1]
 
 
 def scales_of(path: Path) -> list[tuple[str, Node]]:
@@ -210,9 +214,9 @@ def _last_place(path: Path) -> Place | None:
     return path.nodes[-1].place if path.nodes else None
 
 
-def _scaled_at(found: Sequence[Path], more: tuple[str, ...], number: int) -> Place | None:
+def _scaled_at(run: Rehearsing, found: Sequence[Path], more: tuple[str, ...], number: int) -> Place | None:
     """Where the training has the operation of this number."""
-    return next((scales_of(p)[number][1].place for p in found if _scaling(p) == more and more), None)
+    return next((scales_of(p)[number][1].place for p in found if _scaling(run, p) == more and more), None)
 
 
 # ---------------------------------------------------------------------- order

@@ -23,9 +23,11 @@ from trainwreck.code.rehearsal.questions.stored import averaged_again, built_aga
 from trainwreck.code.rehearsal.questions.unused import weights_not_loaded
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
+from trainwreck.code.topics import RESTORING
 from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
 
+WORDS = RESTORING
 BAD = (
     """
 import torch

@@ -21,8 +21,10 @@ from trainwreck.code.rehearsal.questions.checkpoints import scheduler_forgotten
 from trainwreck.code.rehearsal.questions.stored import planned_again
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
+from trainwreck.code.topics import RESTORING
 from trainwreck.core.evidence import Evidence
 
+WORDS = RESTORING
 BAD = """
 import torch
 def main(build, path, fit):

@@ -20,8 +20,10 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.resuming import counter_forgotten
 from trainwreck.code.rehearsal.questions.stored import counter_dropped, counter_unread
 from trainwreck.code.rule import sighting
+from trainwreck.code.topics import RESTORING
 from trainwreck.core.evidence import Evidence
 
+WORDS = RESTORING
 BAD = (
     """
 import torch

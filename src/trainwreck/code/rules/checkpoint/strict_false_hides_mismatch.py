@@ -18,9 +18,11 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.checkpoints import skipped
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
+from trainwreck.code.topics import RESTORING
 from trainwreck.code.values import is_false
 from trainwreck.core.evidence import Evidence
 
+WORDS = RESTORING
 BAD = (
     """
 import torch

@@ -14,9 +14,11 @@ from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.stored import refused
 from trainwreck.code.rule import guess
 from trainwreck.code.surface import Surface
+from trainwreck.code.topics import RESTORING
 from trainwreck.core.evidence import Evidence
 
 SURFACES = (r"Weights only load failed", r"weights_only")
+WORDS = RESTORING
 ERROR = "UnpicklingError: Weights only load failed. This file can still be loaded"
 BAD = """
 import torch

@@ -28,8 +28,10 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.collectives import saved_by_all
 from trainwreck.code.rule import sighting
+from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
+WORDS = PROCESSES
 BAD = (
     """
 import torch

@@ -19,8 +19,10 @@ from trainwreck.code.rehearsal.questions.ranks import whole_data
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import LOADERS, assigned_name, loaders
 from trainwreck.code.surface import Surface
+from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
+WORDS = PROCESSES
 BAD = """
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.ranks import padded_evaluation
+from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
 _JOB = """
@@ -45,6 +46,7 @@ def work(rank, world):
 if __name__ == "__main__":
     mp.spawn(work, args=(2,), nprocs=2)
 """
+WORDS = PROCESSES
 BAD = _JOB.format(401, "  # expect")
 GOOD = _JOB.format(400, "")
 

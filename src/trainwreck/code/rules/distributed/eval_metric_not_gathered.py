@@ -21,8 +21,10 @@ from trainwreck.code.rehearsal.questions.joining import one_of_all, unjoined
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS
+from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
+WORDS = PROCESSES
 BAD = (
     """
 import torch, torch.distributed as dist

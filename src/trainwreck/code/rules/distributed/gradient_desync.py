@@ -22,6 +22,7 @@ from trainwreck.code.rehearsal.questions.collectives import summed_only
 from trainwreck.code.rehearsal.questions.wrapping import averaged_late, joined_late, never_synced, passed_by
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
+from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
 _JOB = """
@@ -52,6 +53,7 @@ def _job(setup: str, step: str) -> str:
     return _JOB.replace("SETUP", setup).replace("STEP", step)
 
 
+WORDS = PROCESSES
 BAD = (
     """
 import torch

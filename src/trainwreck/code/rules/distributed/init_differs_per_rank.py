@@ -22,8 +22,10 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.replicas import unlike
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import modules
+from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
+WORDS = PROCESSES
 BAD = (
     """
 import torch, torch.nn as nn, torch.distributed as dist

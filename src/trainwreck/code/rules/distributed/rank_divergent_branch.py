@@ -22,8 +22,10 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.collectives import on_one_rank
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import FunctionNode
+from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
+WORDS = PROCESSES
 BAD = (
     """
 import torch.distributed as dist

@@ -21,8 +21,10 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.streams import same_stream
 from trainwreck.code.rule import sighting
+from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
+WORDS = PROCESSES
 BAD = (
     """
 import torch, torch.distributed as dist

@@ -28,8 +28,10 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.ranks import same_order
 from trainwreck.code.rule import sighting
+from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
+WORDS = PROCESSES
 BAD = (
     """
 from torch.utils.data import DataLoader

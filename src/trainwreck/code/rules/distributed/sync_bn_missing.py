@@ -23,9 +23,11 @@ from trainwreck.code.rehearsal.questions.replicated import tiny_norms
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS, is_training_loader
+from trainwreck.code.topics import PROCESSES
 from trainwreck.code.values import number
 from trainwreck.core.evidence import Evidence
 
+WORDS = PROCESSES
 BAD = (
     """
 import torch.nn as nn

@@ -19,8 +19,10 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.returns import bare_deviation
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
+WORDS = REWARDS
 BAD = (
     """
 def update(policy, batch, opt):

@@ -23,8 +23,10 @@ from trainwreck.code.rehearsal.questions.policy import advantage_turned
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.terms import GAIN, LIKELIHOOD
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
+WORDS = REWARDS
 BAD = (
     """
 import torch

@@ -25,8 +25,10 @@ from trainwreck.code.rehearsal.questions.returns import discounted_past
 from trainwreck.code.rehearsal.questions.turning import unturned
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
+WORDS = REWARDS
 BAD = (
     """
 import torch

@@ -20,6 +20,7 @@ from trainwreck.code.rehearsal.questions.soft import entropy_punished
 from trainwreck.code.rule import guess
 from trainwreck.code.rules.optimization.lr_too_high import rate_place
 from trainwreck.code.surface import Surface
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
 _POLICY = """
@@ -38,6 +39,7 @@ for step in range(1000):
     loss.backward()
     opt.step()
 """
+WORDS = REWARDS
 BAD = (
     """
 import torch

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.bootstrap import end_at_hand, end_ignored
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
 _ROLLOUT = """
@@ -36,6 +37,7 @@ for obs, act, rew, done in rollouts:
     opt.step()
 """
 ALIVE = "* (1 - done[t])"
+WORDS = REWARDS
 BAD = (
     _ROLLOUT.replace(" NEXT - v[t]", " - v[t]  # expect").replace("BACK", ALIVE),
     _ROLLOUT.replace("NEXT", ALIVE).replace(" BACK * run", " * run  # expect"),

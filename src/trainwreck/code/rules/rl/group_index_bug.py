@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.grouping import regrouped, turned_back
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
 _LOOP = """
@@ -33,6 +34,7 @@ for prompts in loader:
     loss.backward()
     opt.step()
 """
+WORDS = REWARDS
 BAD = _LOOP.replace("HOW", "repeat(G, 1)").replace("view(-1, G)", "view(-1, G)  # expect")
 GOOD = _LOOP.replace("HOW", "repeat_interleave(G, dim=0)")
 

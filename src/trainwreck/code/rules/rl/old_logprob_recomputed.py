@@ -24,8 +24,10 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.same_policy import same_policy
 from trainwreck.code.rule import sighting
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
+WORDS = REWARDS
 BAD = (
     """
 import torch

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.forms import clipped_alone, ratio_misbuilt
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
 _UPDATE = """
@@ -29,6 +30,7 @@ for obs, act, old, adv in loader:
     loss.backward()
     opt.step()
 """
+WORDS = REWARDS
 BAD = (
     _UPDATE.replace("RATIO", "logp - old  # expect").replace("LOW, HIGH", "0.8, 1.2").replace("MARK", ""),
     _UPDATE.replace("RATIO", "(logp - old).exp()")

@@ -22,8 +22,10 @@ from trainwreck.code.rehearsal.questions.soft import value_minimised
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
+WORDS = REWARDS
 BAD = """
 def train(policy, opt, batches):
     for obs, action, advantage in batches:

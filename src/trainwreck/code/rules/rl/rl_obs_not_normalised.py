@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.scale import large_observations
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
 _SCRIPT = """
@@ -47,6 +48,7 @@ for it in range(100):
     loss.backward()
     opt.step()
 """
+WORDS = REWARDS
 BAD = (
     _SCRIPT.replace("np.stack([self.place / 1000, self.speed], 1)", "np.stack([self.place, self.speed], 1)  # expect"),
     _SCRIPT.replace("np.stack([self.place / 1000, self.speed], 1)", "np.array([self.place, self.speed]).T  # expect"),

@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.grouping import other_temperature
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
+WORDS = REWARDS
 BAD = """
 import torch.nn.functional as F
 from torch import nn, optim

@@ -18,8 +18,10 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.episodes import cut_as_end
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
+WORDS = REWARDS
 BAD = (
     """
 import torch

@@ -21,6 +21,7 @@ from trainwreck.code.rehearsal.questions.returns import equal_groups
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
+from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
 _POLICY = """
@@ -39,6 +40,7 @@ for step in range(100):
     loss.backward()
     opt.step()
 """
+WORDS = REWARDS
 BAD = (
     """
 import re
