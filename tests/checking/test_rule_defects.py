@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -32,7 +31,7 @@ def defect(monkeypatch: pytest.MonkeyPatch) -> None:
     real = rules_module.rule(NAME)
     others = [rules_module.rule("trainwreck.code.rules.deprecated.checkpoint_use_reentrant")]
     monkeypatch.setattr(
-        sys.modules["trainwreck.code.witness"], "possible", lambda _, **options: [replace(real, find=raises), *others]
+        sys.modules["trainwreck.code.witness"], "possible", lambda _, **options: [real._replace(find=raises), *others]
     )
 
 

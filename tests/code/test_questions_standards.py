@@ -6,7 +6,8 @@ import pytest
 
 from marked import answered, marked
 from trainwreck.code.rehearsal.questions import Question
-from trainwreck.code.rehearsal.questions.standards import axes_apart, not_standard, put_together_wrongly, ranked_labels
+from trainwreck.code.rehearsal.questions.ranked import ranked_labels
+from trainwreck.code.rehearsal.questions.standards import axes_apart, not_standard, put_together_wrongly
 
 PROGRAM = """
 import numpy as np

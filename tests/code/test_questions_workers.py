@@ -15,8 +15,17 @@ import torch
 import torch.multiprocessing as mp
 from torch.utils.data import DataLoader, Dataset
 
+from elsewhere import unseen
+
 def double(v):
     return 2 * v
+
+def seeds(worker):
+    np.random.seed(torch.initial_seed() % 2**32)
+
+def anew(worker):
+    info = torch.utils.data.get_worker_info()
+    info.dataset.rng = np.random.default_rng(info.seed)
 
 class Compose:
     def __init__(self, steps):
@@ -91,7 +100,9 @@ CASES: list[tuple[Question, str]] = [
     ),
     (copied_generator, drawing("self.rng = None", late=OWN)),
     (copied_generator, drawing("self.rng = np.random.default_rng(1)", "num_workers=0")),
-    (copied_generator, drawing("self.rng = np.random.default_rng(1)", "num_workers=2, worker_init_fn=double")),
+    (copied_generator, drawing("self.rng = np.random.default_rng(1)", "num_workers=2, worker_init_fn=anew")),
+    (copied_generator, drawing("self.rng = np.random.default_rng(1)  # here", "num_workers=2, worker_init_fn=seeds")),
+    (copied_generator, drawing("self.rng = np.random.default_rng(1)", "num_workers=2, worker_init_fn=unseen")),
     (
         copied_generator,
         drawing(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainwreck.core.evidence import Severity
 
 
-@dataclass(frozen=True, slots=True)
-class SignWeight:
+class SignWeight(NamedTuple):
     """How a sign speaks for (positive) or against (negative) a failure mode, in natural-log likelihood units.
 
     ``absent`` (zero or negative) is added instead where the sign could have been seen and was not.
@@ -25,8 +23,7 @@ class SignWeight:
     when: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(NamedTuple):
     """Something that a witness can see. ``needs`` are the roles or artefacts without which it can't be seen;
     ``symptom`` says whether the sighting alone is worth telling."""
 
@@ -38,8 +35,7 @@ class Sign:
     symptom: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Mode:
+class Mode(NamedTuple):
     """One failure mode. See docs/catalogue.md for the meaning of each field of its file."""
 
     id: str

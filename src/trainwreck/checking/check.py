@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from trainwreck import engine
 from trainwreck.catalogue.load import Catalogue, catalogue
@@ -45,8 +46,7 @@ Nearest = Callable[[str], Settings]
 """The settings that hold for a path."""
 
 
-@dataclass(frozen=True)
-class Checked:
+class Checked(NamedTuple):
     """The answer of ``check`` and the texts that it is about. ``silenced`` counts findings that comments silenced,
     ``known`` those that a baseline took away, ``files`` are the names of all that was looked at."""
 
@@ -302,8 +302,7 @@ def _renamed(source: Source, name: str | None) -> Source:
     return from_bytes(name or "stdin.py", source.text().encode())
 
 
-@dataclass(frozen=True)
-class Mended:
+class Mended(NamedTuple):
     """The last answer, the texts that the fixes changed, and how many findings they fixed and refused."""
 
     checked: Checked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.checking import notebooks
 from trainwreck.checking.documents import rows
@@ -15,8 +15,7 @@ from trainwreck.core.results import Edit, Finding
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-@dataclass(frozen=True)
-class Fixed:
+class Fixed(NamedTuple):
     """New texts by path, the findings that were fixed, and those whose edits met another's or broke the file."""
 
     texts: Mapping[str, str]

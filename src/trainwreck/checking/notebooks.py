@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainwreck.code.notebook import language, source_of
 
@@ -117,8 +116,7 @@ def _skip(raw: str, at: int) -> int:
     return match.end() if match else at
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """A line of a cell: its text, how it is written in the file, and what stands between it and the one before."""
 
     text: str

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.objective import Term, objectives
@@ -25,8 +24,7 @@ Want = Literal[-1, 0, 1]
 """+1: the loss falls when the score rises; -1: when it falls; 0: unknown."""
 
 
-@dataclass(frozen=True, eq=False)
-class Score:
+class Score(NamedTuple):
     """The score of some samples in an objective."""
 
     call: Call
@@ -36,8 +34,7 @@ class Score:
     term: Term
 
 
-@dataclass(frozen=True, eq=False)
-class Side:
+class Side(NamedTuple):
     """One objective of adversarial training. ``trains`` is ``d`` or ``g``."""
 
     backward: Call

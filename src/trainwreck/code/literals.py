@@ -10,7 +10,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.project import Project
@@ -23,8 +23,7 @@ COMMON = frozenset([0.0, 1.0, 2.0, 0.5, 10.0, 100.0, -1.0, 3.0, 4.0])
 NAMED, ONLY = 2, 1
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """A number in the program, and the names that stand beside it (key, keyword, variable, option), lower case."""
 
     node: ast.expr

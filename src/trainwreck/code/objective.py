@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.pattern import pattern
@@ -27,8 +27,7 @@ COEFFICIENT = pattern(
 """How factors of a loss term are called."""
 
 
-@dataclass(frozen=True, eq=False)
-class Factor:
+class Factor(NamedTuple):
     """A number that a term is multiplied with; ``inverse`` where it is divided by it."""
 
     node: ast.expr
@@ -36,8 +35,7 @@ class Factor:
     inverse: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Term:
+class Term(NamedTuple):
     """One summand: the expression that computes it, its sign, its factors, the names that it went by on the way."""
 
     node: ast.expr
@@ -98,30 +96,30 @@ def _parts(project: Project, term: Term) -> Iterator[Term]:
         case ast.BinOp() if _whole(node):
             return
         case ast.BinOp(op=ast.Add() | ast.Sub()):
-            yield replace(term, node=node.left)
-            yield replace(term, node=node.right, sign=-term.sign if isinstance(node.op, ast.Sub) else term.sign)
+            yield term._replace(node=node.left)
+            yield term._replace(node=node.right, sign=-term.sign if isinstance(node.op, ast.Sub) else term.sign)
         case ast.UnaryOp(op=ast.USub()):
-            yield replace(term, node=node.operand, sign=-term.sign)
+            yield term._replace(node=node.operand, sign=-term.sign)
         case ast.BinOp(op=ast.Mult()):
             for factor, rest in ((node.left, node.right), (node.right, node.left)):
                 known = values(project, factor, scope)
                 if known and all(isinstance(k.value, int | float) for k in known):
                     negative = all(k.value < 0 for k in known)
                     sign = -term.sign if negative else term.sign
-                    yield replace(term, node=rest, sign=sign, factors=(*term.factors, Factor(factor, scope)))
+                    yield term._replace(node=rest, sign=sign, factors=(*term.factors, Factor(factor, scope)))
                     return
             for factor, rest in ((node.left, node.right), (node.right, node.left)):
                 if (_coefficient(factor) or _sized(factor)) and not _coefficient(rest):
-                    yield replace(term, node=rest, factors=(*term.factors, Factor(factor, scope)))
+                    yield term._replace(node=rest, factors=(*term.factors, Factor(factor, scope)))
                     return
         case ast.BinOp(op=ast.Div(), right=divisor) if _coefficient(divisor) or _counts(project, divisor, scope):
-            yield replace(term, node=node.left, factors=(*term.factors, Factor(node.right, scope, True)))
+            yield term._replace(node=node.left, factors=(*term.factors, Factor(node.right, scope, True)))
         case ast.Call(func=ast.Attribute(value=inner, attr=name)) if (
             name in REDUCTIONS
             and isinstance(inner, ast.BinOp | ast.UnaryOp | ast.Name | ast.Attribute)
             and project.bindings_of_values(inner, scope)
         ):
-            yield replace(term, node=inner)
+            yield term._replace(node=inner)
         case ast.Call(func=func, args=[inner, *_]) if last_name(func) in ("mean", "scale", "sum") and not _axis(inner):
             yield from _summed(project, term, inner)
 
@@ -172,13 +170,13 @@ def _summed(project: Project, term: Term, inner: ast.expr) -> Iterator[Term]:
         yield from _weighted(project, term, inner)
         return
     if isinstance(inner, ast.List | ast.Tuple):
-        yield from (replace(term, node=e) for e in inner.elts if not isinstance(e, ast.Starred))
+        yield from (term._replace(node=e) for e in inner.elts if not isinstance(e, ast.Starred))
         return
     if isinstance(inner, ast.Call) and last_name(inner.func) == "values" and isinstance(inner.func, ast.Attribute):
         for key, value, where in table(project, inner.func.value, scope):
-            yield replace(term, node=value, scope=where, names=(*term.names, key))
+            yield term._replace(node=value, scope=where, names=(*term.names, key))
         return
-    yield replace(term, node=inner)
+    yield term._replace(node=inner)
 
 
 def _weighted(project: Project, term: Term, inner: ast.GeneratorExp | ast.ListComp) -> Iterator[Term]:
@@ -200,7 +198,7 @@ def _weighted(project: Project, term: Term, inner: ast.GeneratorExp | ast.ListCo
                     index in names[:1]
                 ):
                     factors += [Factor(w, s) for w, s in list(entries(project, base, key, term.scope))[:1]]
-        yield replace(term, node=value, scope=where, factors=(*term.factors, *factors), names=(*term.names, key))
+        yield term._replace(node=value, scope=where, factors=(*term.factors, *factors), names=(*term.names, key))
 
 
 def table(project: Project, node: ast.expr, scope: Scope, depth: int = 0) -> Iterator[tuple[str, ast.expr, Scope]]:
@@ -248,9 +246,9 @@ def _onwards(project: Project, term: Term, seen: set[tuple[int, Path, int]]) -> 
         for binding in _added(project, term.node, term.scope):
             if (id(binding.value), (), _sign(term, binding)) not in seen and binding.value is not None:
                 sign = _sign(term, binding)
-                found.append(replace(term, node=binding.value, scope=binding.scope, sign=sign, names=names))
+                found.append(term._replace(node=binding.value, scope=binding.scope, sign=sign, names=names))
     for value, where, path in onwards(project, term.node, term.scope, term.path, reshapes=False):
-        found.append(replace(term, node=value, scope=where, path=path, names=names))
+        found.append(term._replace(node=value, scope=where, path=path, names=names))
     return found
 
 
@@ -281,13 +279,13 @@ def multipliers(project: Project, factors: Iterable[Factor]) -> Iterator[Factor]
         node = factor.node
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div) and depth < MAX_DEPTH:
             turned = factor.inverse != isinstance(node.op, ast.Div)
-            todo += [(replace(factor, node=node.left), depth + 1)]
-            todo += [(replace(factor, node=node.right, inverse=turned), depth + 1)]
+            todo += [(factor._replace(node=node.left), depth + 1)]
+            todo += [(factor._replace(node=node.right, inverse=turned), depth + 1)]
             continue
         if isinstance(node, ast.Name | ast.Attribute | ast.Call) and depth < MAX_DEPTH:
             further = list(onwards(project, node, factor.scope, reshapes=False))
             if len(further) == 1 and not further[0][2]:
-                todo.append((replace(factor, node=further[0][0], scope=further[0][1]), depth + 1))
+                todo.append((factor._replace(node=further[0][0], scope=further[0][1]), depth + 1))
                 continue
         yield factor
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from trainwreck.catalogue import releases, specifiers
@@ -28,8 +27,7 @@ from trainwreck.core.fix import Fix
 Kind = Literal["argument", "name", "module", "open", "task"]
 
 
-@dataclass(frozen=True, eq=False)
-class Mismatch:
+class Mismatch(NamedTuple):
     """One thing that the releases meant do not have. ``entry``: what the rename table says of it, None if nothing."""
 
     kind: Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made, optimizers, source
@@ -25,8 +25,7 @@ KEEPERS = pattern(r"teacher|target|frozen|pretrain|momentum|ema|(^|_)ref|old|cli
 """Names of networks that are meant not to learn."""
 
 
-@dataclass(frozen=True, eq=False)
-class Held:
+class Held(NamedTuple):
     """One thing that an optimizer was given: an object whose parameters were asked for, or a name."""
 
     node: ast.expr

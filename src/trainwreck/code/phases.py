@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import optimizers
@@ -23,8 +22,7 @@ ADAPTER = pattern(r"lora|adapter|low_?rank|inject|prefix|prompt|ia3|bottleneck|d
 Kind = Literal["add", "freeze", "thaw", "collect", "optimizer"]
 
 
-@dataclass(frozen=True, eq=False)
-class Event:
+class Event(NamedTuple):
     """One thing done to ``base`` (``model``, ``model.head``). ``test`` is the condition over names that it is under."""
 
     kind: Kind

@@ -20,9 +20,9 @@ import pkgutil
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
+from typing import NamedTuple
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.flow import Step
@@ -40,8 +40,7 @@ Trace = Callable[[Project, Surface], Iterator[Evidence]]
 Locate = Callable[[Project, Surface | None], Iterator[Evidence]]
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule module as loaded."""
 
     name: str

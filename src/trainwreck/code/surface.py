@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainwreck.code.calls import Call
 from trainwreck.code.project import Project
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from trainwreck.core.failure import Failure, Frame
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """One frame of the program's own code: its line, the function, and the innermost statement there."""
 
     frame: Frame
@@ -25,8 +23,7 @@ class Spot:
     line: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Surface:
+class Surface(NamedTuple):
     """A failure seen from the code. ``spots`` run from the innermost frame of the program outwards."""
 
     failure: Failure

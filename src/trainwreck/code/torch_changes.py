@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.catalogue import releases, specifiers
 from trainwreck.code import edits
@@ -23,8 +23,7 @@ MODULES = ("torch._six", "torch.distributed._sharded_tensor", "torchvision.trans
 """Whole modules that the table names: whatever is taken from them is meant."""
 
 
-@dataclass(frozen=True, eq=False)
-class Use:
+class Use(NamedTuple):
     """One use. ``gone``: the release meant lacks it; otherwise it warns."""
 
     name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainwreck.core.source import Source
 
@@ -20,8 +21,7 @@ class Module:
     cells: Sequence[int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Why a file, or a part of it, was not analysed. ``syntax`` is True where the language itself refuses it, False
     where it could not be read or was left out."""
 
@@ -33,8 +33,7 @@ class Problem:
     syntax: bool = False
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """All modules that were read, by relative posix path, and what could not be read.
 
     ``others`` are what stood beside them: requirements, lock files, configurations, scripts; read when asked for.

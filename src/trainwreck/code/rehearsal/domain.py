@@ -78,10 +78,19 @@ class Node:
 UNKNOWN = Node("unknown")
 NUMBERING = "?numbering"
 """Attribute of a number that was looked up: the ``Table`` that values of the data are numbered by."""
+NUMBERED = "numbered"
+"""Key in ``memo`` of what tables of numbers were filled from: by ``id`` the table and what was gone through."""
 WRITTEN = "?written"
 """Attribute of a text: the values that it shows. They are no inputs: showing a value is no use of it."""
+CHOSEN_BY = "?by"
+"""Attribute of ``a if test else b``: the test, which is no input."""
 FLOOR = "?floor"
 """Attribute of the number of any later turn of a loop: the least that it can be."""
+
+
+LEFT_OF_OR = "left of or"
+"""Key in ``memo`` of the values that an ``or`` came down to, since all else in it is false: each with the part of the
+``or`` that gave it, and the place of the whole."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

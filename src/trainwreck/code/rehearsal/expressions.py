@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainwreck.code.rehearsal.domain import (
+    CHOSEN_BY,
+    NUMBERED,
     NUMBERING,
     UNKNOWN,
     WRITTEN,
@@ -81,7 +83,10 @@ class Expressions(Operators):
                     return self.value(node.body if known else node.orelse, frame)
                 with self.perhaps():
                     one, other = self.value(node.body, frame), self.value(node.orelse, frame)
-                return self.joined(one, other, (node, frame.scope))
+                either = self.joined(one, other, (node, frame.scope))
+                if isinstance(either, Node) and either.op == "either" and either.place == (node, frame.scope):
+                    either.attributes[CHOSEN_BY] = test
+                return either
             case ast.Lambda():
                 return self.function(node, frame.scope, frame)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp():
@@ -90,8 +95,10 @@ class Expressions(Operators):
                     self.memo.setdefault("picked", []).append(((node, frame.scope), self.stack, len(found), more))
                 return Items([v for (v,) in found], more, "list", (node, frame.scope), source=through)
             case ast.DictComp():
-                pairs, more, _ = self._comprehended((node.key, node.value), node.generators, frame)
+                pairs, more, through = self._comprehended((node.key, node.value), node.generators, frame)
                 made = Table({k if isinstance(k, GROUND) else f"?{n}": v for n, (k, v) in enumerate(pairs)}, more)
+                if not any(g.ifs for g in node.generators):
+                    self.memo.setdefault(NUMBERED, {})[id(made)] = (made, through)
                 return self.numbered(made, pairs, (node, frame.scope))
             case ast.JoinedStr():
                 return self._text(node, frame)
@@ -235,6 +242,8 @@ class Expressions(Operators):
                         return Items(list(part), base.more)
                     return tuple(part) if isinstance(base, tuple) else part
                 return Items(list(items), True) if not isinstance(base, str) else UNKNOWN
+            if isinstance(base, Items) and base.more and isinstance(index, Node) and _of_a_kind(items):
+                return self._representative(items, index)
             if len(items) > 1 and all(isinstance(i, tuple) and len(i) == len(items[0]) for i in items):
                 columns = [self._any(column, place) for column in zip(*items, strict=True)]
                 return tuple(self._picked(column, index, place) for column in columns)
@@ -245,11 +254,24 @@ class Expressions(Operators):
             if isinstance(getter, Function):
                 return self.call(Bound(getter, base), [index], {}, place, frame)
             return self.object_item(base, index, place, frame)
-        if isinstance(base, External) and base.dotted in ("numpy.mgrid", "np.mgrid"):
-            return self.node("mgrid", index if isinstance(index, tuple) else (index,), place, full="numpy.mgrid")
+        if isinstance(base, External) and base.dotted in ("numpy.mgrid", "numpy.ogrid"):
+            return self.node(base.name, index if isinstance(index, tuple) else (index,), place, full=base.dotted)
         if isinstance(base, Class | External):
             return base
         return self.node("getitem", (base, index), place)
+
+    def _representative(self, items: Sequence[Value], index: Node) -> Value:
+        """One of many objects that stand for all of their kind: the same for the same number; in a loop over their
+        numbers the next, else another one for each number of a turn, and for each turn."""
+        if index.op == "counter":
+            return items[-1]
+        chosen: dict[int, int] = self.memo.setdefault("representatives", {})
+        if id(index) not in chosen:
+            made = self.memo.setdefault("turns of numbers", {})
+            seen: list[tuple[int, ...]] = made.setdefault(id(index.place[0]) if index.place is not None else 0, [])
+            seen.append(tuple(id(turn) for turn in index.turns))
+            chosen[id(index)] = len(set(seen)) - 1 + seen.count(seen[-1]) - 1
+        return items[chosen[id(index)] % len(items)]
 
     def _picked(self, value: Value, index: Value, place: Place) -> Value:
         """One of several: which one is not forgotten."""
@@ -309,6 +331,12 @@ class Expressions(Operators):
 
         run(generators)
         return found, more, through
+
+
+def _of_a_kind(items: Sequence[Value]) -> bool:
+    """True for objects of one class."""
+    objects = [i for i in items if isinstance(i, Obj)]
+    return len(objects) == len(items) > 0 and len({(o.kind, id(o.cls)) for o in objects}) == 1
 
 
 def _whole(function: ast.AST, node: ast.YieldFrom) -> bool:

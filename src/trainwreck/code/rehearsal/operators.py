@@ -10,6 +10,7 @@ from typing import Any
 from trainwreck.code.rehearsal.domain import (
     ASKED,
     FLOOR,
+    LEFT_OF_OR,
     MOST_ASKED,
     UNKNOWN,
     Bound,
@@ -71,7 +72,8 @@ class Operators(Statements):
     def operated(self, op: ast.operator, one: Value, other: Value, place: Place) -> Value:
         name, compute = OPERATORS[type(op)]
         if isinstance(one, GROUND) and isinstance(other, GROUND):
-            if isinstance(op, ast.Pow | ast.LShift) and (not _small(one, 1e6) or not _small(other, 64)):
+            whole = isinstance(op, ast.LShift) or not (isinstance(one, float) or isinstance(other, float))
+            if whole and isinstance(op, ast.Pow | ast.LShift) and (not _small(one, 1e6) or not _small(other, 64)):
                 return self.node(name, (one, other), place)
             try:
                 result = compute(one, other)
@@ -211,9 +213,12 @@ class Operators(Statements):
                 return value if not stop else self.joined(found[0], value, (node, frame.scope))
             if known is None:
                 found.append(value)
+                left = part
             last = value
         if not found:
             return last
+        if len(found) == 1 and stop and isinstance(found[0], Node):
+            self.memo.setdefault(LEFT_OF_OR, []).append((found[0], left, (node, frame.scope)))
         return found[0] if len(found) == 1 else self.node("or" if stop else "and", found, (node, frame.scope))
 
     def truth(self, value: Value) -> bool | None:

@@ -59,8 +59,11 @@ def normed(node: Node, shape: Shape, args: Sequence[Value]) -> Shape:
     """Norms and similarities along an axis, distances of all pairs, diagonals."""
     op = node.op
     other = args[0].shape if args and isinstance(args[0], Node) else None
-    if op in ("outer", "cdist"):
-        return ANY if other is None else Shape((*shape.dims[:-1], other.dim(-1 if op == "outer" else -2)), shape.open)
+    if op == "outer":
+        flat = other is not None and not (shape.open or other.open) and len(shape.dims) == len(other.dims) == 1
+        return Shape((*shape.dims, *other.dims)) if flat and other is not None else ANY
+    if op == "cdist":
+        return ANY if other is None else Shape((*shape.dims[:-1], other.dim(-2)), shape.open)
     if op == "diagonal":
         return Shape((None,)) if len(shape.dims) == 2 and not shape.open else ANY
     along = node.options.get("dim", node.options.get("axis"))
@@ -75,11 +78,13 @@ def normed(node: Node, shape: Shape, args: Sequence[Value]) -> Shape:
             return ANY
     elif along is None:
         along = args[1] if len(args) > 1 else None
+    kept = node.options.get("keepdim", node.options.get("keepdims", args[2] if len(args) > 2 else False))
+    if along is None and kept is not False:
+        return Shape((1,) * len(shape.dims), False, shape.by) if kept is True and not shape.open else ANY
     if along is None:
         return Shape((), False, shape.by)
     axes = list(along) if isinstance(along, tuple) else along.items if isinstance(along, Items) else [along]
     places = [shape.axis(a) if isinstance(a, int) else None for a in axes]
-    kept = node.options.get("keepdim", node.options.get("keepdims", args[2] if len(args) > 2 else False))
     if any(p is None for p in places) or not isinstance(kept, bool):
         return ANY
     dims = [1 if i in places else d for i, d in enumerate(shape.dims) if kept or i not in places]
@@ -156,16 +161,21 @@ def _sliced(dim: Dim, ends: Sequence[Value]) -> Dim:
     return sliced(dim, ends)
 
 
-def ruled(node: Node) -> Shape:
-    """``mgrid[0:3, 0:4]``: one array for each slice, over all of them."""
+def ruled(node: Node) -> Shape | tuple[Shape, ...]:
+    """``mgrid[0:3, 0:4]`` and ``indices((3, 4))``: one array for each axis, over all of them; ``ogrid``: along one."""
     dims: list[Dim] = []
-    for index in node.inputs:
-        match index.args if isinstance(index, Obj) else ():
+    sizes = node.inputs[0] if node.op == "indices" and node.inputs else None
+    for index in node.inputs if sizes is None else sizes if isinstance(sizes, tuple) else ():
+        match index.args if isinstance(index, Obj) else index:
             case (int() | None as start, int() as stop, int() | None as step):
                 dims.append(count_of(range(start or 0, stop, step or 1)))
+            case int() as size if sizes is not None and not isinstance(size, bool):
+                dims.append(size)
             case _:
                 dims.append(None)
-    return Shape((len(dims), *dims))
+    if node.op == "ogrid":
+        return tuple(Shape(tuple(d if n == k else 1 for n, d in enumerate(dims))) for k in range(len(dims)))
+    return Shape((len(dims), *dims)) if dims else ANY
 
 
 def counted(node: Node) -> tuple[Dim]:

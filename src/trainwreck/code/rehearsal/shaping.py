@@ -44,7 +44,7 @@ SAME = frozenset(
     """neg invert not buffer data setitem loaded layer_norm batch_norm group_norm rms_norm instance_norm scale threshold
     isnan isfinite isinf logical_not log2 log10 expm1 acos asin arccos arcsin tan sinh cosh atan erfinv lgamma digamma
     masked_scatter scatter scatter_add index_fill index_add cumprod softmin bernoulli fill copy fillna
-    gumbel_softmax logit sinc trunc tolist argsort""".split()
+    gumbel_softmax logit sinc trunc tolist argsort coalesce to_dense to_sparse to_sparse_coo to_sparse_csr""".split()
 )
 """Functions of one tensor that keep its shape, beyond those of ``shapes.functions``."""
 LOSSES = frozenset(
@@ -219,13 +219,16 @@ def _function(node: Node, first: Value) -> Value:
         return literal(first)
     if op in ("cat", "concat", "concatenate", "stack"):
         return _joined(node, first, args)
+    if op in ("sparse_coo_tensor", "sparse_csr_tensor"):
+        size = node.options.get("size", args[-1] if len(args) > (1 if op == "sparse_coo_tensor" else 2) else None)
+        return _sized(node, size) if isinstance(size, tuple | Items) else ANY
     if op == "einsum":
         return _einsum(node.inputs)
     if op == "broadcast_to" or node.full == "numpy.select":
         return widened(node) if op == "broadcast_to" else selected(node)
     made = isinstance(first, Node) and first.op in GENERATORS
     ends = op == "integers" and made and len(node.inputs) <= BOTH_ENDS and "size" not in node.options
-    if ends and all(isinstance(i, int) for i in node.inputs[1:]):
+    if ends and all(isinstance(i, int) or (isinstance(i, Node) and i.shape == SCALAR) for i in node.inputs[1:]):
         return SCALAR
     numpy_draw = op in DRAWS and (made or node.full.startswith("numpy.random"))
     if numpy_draw and len(node.inputs) <= made + DRAWS[op] and "size" not in node.options:
@@ -235,7 +238,7 @@ def _function(node: Node, first: Value) -> Value:
     if op in NEW and isinstance(first, Node):
         given = [_given(v, sizes=True) for v in args]
         return created(NEW[op], given, {k: _given(v, sizes=True) for k, v in node.options.items()}, _call(node), False)
-    if op in ("meshgrid", "mgrid"):
+    if op in ("meshgrid", "mgrid", "ogrid", "indices"):
         return grid(node) if op == "meshgrid" else ruled(node)
     if op == "arange" and node.full and all(not isinstance(v, Node) for v in node.inputs):
         return Shape(counted(node), False, _call(node))
@@ -250,7 +253,8 @@ def _function(node: Node, first: Value) -> Value:
     if op in DRAWS and ((isinstance(first, Node) and first.op in GENERATORS) or node.full.startswith("numpy.random")):
         return _drawn(node)
     if not isinstance(first, Node):
-        return _broadcast(node.inputs[:2]) if op in BINARY else ANY
+        number = isinstance(first, int | float) and op in KEEPS
+        return _broadcast(node.inputs[:2]) if op in BINARY else SCALAR if number else ANY
     shape = first.shape
     if op in ("expand_as", "view_as", "reshape_as", "type_as"):
         return _of(args[0]) if args and op != "type_as" else shape

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from trainwreck.code.rehearsal.domain import (
+    NUMBERED,
     UNKNOWN,
     Bound,
     Class,
@@ -211,6 +212,8 @@ class Storing(State):
                     if isinstance(index, Node) and _counts(value, one):
                         one.numbered, one.stack = one.numbered or place, one.stack or self.stack
                         one.counted = (*one.counted[:3], index)
+                        if self.turns and not self.maybe:
+                            self.memo.setdefault(NUMBERED, {})[id(one)] = (one, self.turns[-1].over)
                     one.entries[f"?{len(one.entries)}" if len(one.entries) < EXACT_ITEMS else "?"] = value
             elif isinstance(one, Items):
                 if isinstance(index, Obj) and index.kind == "builtins.slice":
@@ -219,7 +222,9 @@ class Storing(State):
                     one.items[index] = value
                 else:
                     self.event("placed", one, (index, value), None, place)
-                    if len(one.items) < EXACT_ITEMS:
+                    if not one.more and any(isinstance(i, Node) for i in one.items):
+                        one.items[:] = [self.joined(i, value, place) for i in one.items]  # any of them, none is new
+                    elif len(one.items) < EXACT_ITEMS:
                         one.items.append(value)
             elif isinstance(one, Obj):
                 setter = one.cls.find("__setitem__") if one.cls is not None else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
@@ -14,8 +14,7 @@ from trainwreck.code.settings.tree import UNKNOWN
 Takes = Literal["nothing", "maybe", "one", "many", "unknown"]
 
 
-@dataclass(frozen=True, eq=False)
-class Option:
+class Option(NamedTuple):
     """One option: ``names`` as written (``--lr``, ``-l``), ``dest`` the attribute. ``type`` is int, float, str, bool or
     "" for anything else; ``choices`` None where any value goes; ``default`` UNKNOWN where it can't be told."""
 
@@ -31,8 +30,7 @@ class Option:
     positional: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Library:
+class Library(NamedTuple):
     """A dataclass of a library whose fields are options: the table and the class in it."""
 
     package: str

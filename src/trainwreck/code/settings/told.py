@@ -49,9 +49,9 @@ def told(
 
 
 def _link(item: Link) -> Proven:
-    if isinstance(item, tuple):
-        return item
-    return of_place(item, "") if isinstance(item, Place) else of_place(item.place, item.said)
+    if isinstance(item, Place):
+        return of_place(item, "")
+    return of_place(item.place, item.said) if isinstance(item, Setting) else item
 
 
 def of_place(place: Place, text: str) -> Proven:

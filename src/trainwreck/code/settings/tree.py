@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 MAX_SETTINGS = 20_000
 """Leaves of one file that are looked at; configurations written by people have some hundred."""
@@ -34,8 +34,7 @@ UNKNOWN: Final = _Unknown()
 Language = Literal["yaml", "json", "toml", "shell", "python"]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where something is written: 1-based line and columns, ``end_column`` the first column after it."""
 
     path: str
@@ -45,8 +44,7 @@ class Place:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """One value of a configuration. ``text`` is a scalar as written; ``pairs`` of a mapping, ``items`` of a list.
 
     ``merged`` pairs came from a YAML merge key (``<<``): they stand elsewhere and are overridden by the others.
@@ -63,8 +61,7 @@ class Node:
     items: Sequence[Node] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """A key of a mapping and where it is written."""
 
     name: str
@@ -73,8 +70,7 @@ class Key:
     merged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One value under its key path. ``place`` is that of the value, ``key_place`` that of the key.
 
     ``value`` is what the language makes of it; ``text`` what is written; ``quoted`` tells ``"1"`` from ``1``.

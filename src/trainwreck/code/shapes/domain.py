@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainwreck.code.calls import Call
 from trainwreck.code.scopes import Scope
@@ -112,8 +112,7 @@ class Source:
     element: Value
 
 
-@dataclass(frozen=True)
-class Clash:
+class Clash(NamedTuple):
     """Two sizes that do not fit: ``kind`` is ``features``, ``channels``, ``channels-last``, ``sum``, ``join``,
     ``product``, ``reshape``, ``pattern``, ``divide``, ``loss`` or ``loss-broadcast``."""
 

@@ -301,10 +301,12 @@ def _reduced(asked: Asked) -> Value:
     pairs = name in ("max", "min", "median") and along is not None
     if isinstance(along, Shape):
         return _elementwise(asked, along) if name in ("max", "min") else ANY
-    if along is None:
-        return Shape((), False, shape.by)
-    axes = list(along.items) if isinstance(along, Items) else list(along) if isinstance(along, tuple) else [along]
     kept = asked.options.get("keepdim", asked.options.get("keepdims", asked.args[1] if len(asked.args) > 1 else False))
+    if along is None:
+        if kept is False:
+            return Shape((), False, shape.by)
+        return ANY if shape.open or kept is not True else Shape((1,) * len(shape.dims), False, shape.by)
+    axes = list(along.items) if isinstance(along, Items) else list(along) if isinstance(along, tuple) else [along]
     if name == "norm" or kept not in (True, False):
         return ANY
     places = [shape.axis(a) if size(a) is not None else None for a in axes]

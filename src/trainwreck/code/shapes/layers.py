@@ -141,17 +141,18 @@ def _convolution(layer: Layer, shape: Shape, report: Report) -> Value:
         return UNKNOWN
     given = _batched(shape, spatial)
     at = len(given.dims) - spatial - 1
-    if not expect(layer, given, given.dims[at], size(layer.get("in_channels", 0)), "channels", report):
+    lazy = int("Lazy" in layer.name)  # it takes the channels that come, and all its arguments stand one earlier
+    if not lazy and not expect(layer, given, given.dims[at], size(layer.get("in_channels", 0)), "channels", report):
         return UNKNOWN
-    out = size(layer.get("out_channels", 1))
-    options = [pair(layer.get(n, p, d), spatial) for n, p, d in _CONV_OPTIONS]
+    out = size(layer.get("out_channels", 1 - lazy))
+    options = [pair(layer.get(n, p - lazy, d), spatial) for n, p, d in _CONV_OPTIONS]
     dims: list[Dim] = []
     for axis in range(spatial):
         kernel, stride, padding, dilation = (o[axis] if axis < len(o) else UNKNOWN for o in options)
         length = given.dims[at + 1 + axis]
         if "Transpose" in layer.name:
-            extra = pair(layer.get("output_padding", 5, 0), spatial)[axis]
-            dilated = pair(layer.get("dilation", 8, 1), spatial)[axis]
+            extra = pair(layer.get("output_padding", 5 - lazy, 0), spatial)[axis]
+            dilated = pair(layer.get("dilation", 8 - lazy, 1), spatial)[axis]
             dims.append(_transposed(length, kernel, stride, padding, extra, dilated))
         else:
             dims.append(convolved(length, kernel, stride, padding, dilation))

@@ -111,3 +111,20 @@ def _cycle(run: Rehearsing, asked: Asked) -> Value:
         endless = Items(list(run.elements(given, asked.place, asked.frame)[0]), True, place=asked.place)
     run.memo.setdefault(CYCLED, set()).add(id(endless))
     return endless
+
+
+@function("itertools.accumulate")
+def _accumulated(run: Rehearsing, asked: Asked) -> Value:
+    """Each value with what came before it, by a function of the two (a sum, where none is given)."""
+    given, function_ = asked.args[0] if asked.args else UNKNOWN, asked.get("func", 1)
+    found, more = run.elements(given, asked.place, asked.frame)
+    start = asked.options.get("initial")
+    results: list[Value] = [] if start is None else [start]
+    for value in [*found, *found[-1:]][:EXACT_TURNS] if more else found[:EXACT_TURNS]:
+        if not results:
+            results.append(value)
+        elif function_ is None:
+            results.append(run.operated(ast.Add(), results[-1], value, asked.place))
+        else:
+            results.append(run.call(function_, [results[-1], value], {}, asked.place, asked.frame))
+    return Items(results, more or len(found) > EXACT_TURNS, "list", asked.place, source=given)

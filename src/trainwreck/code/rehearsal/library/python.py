@@ -97,10 +97,13 @@ def _next(run: Rehearsing, asked: Asked) -> Value:
 def _map(run: Rehearsing, asked: Asked) -> Value:
     if len(asked.args) < 2:
         return UNKNOWN
-    found, more = run.elements(asked.args[1], asked.place, asked.frame)
+    columns = [run.elements(a, asked.place, asked.frame) for a in asked.args[1:]]
+    found, more = [list(c) for c, _ in columns], any(m for _, m in columns)
     if asked.name == "filter":
-        return Items(list(found), True)
-    return Items([run.call(asked.args[0], [v], {}, asked.place, asked.frame) for v in found], more)
+        return Items(found[0], True)
+    rows = [list(row) for row in zip(*found, strict=False)]
+    node, scope = asked.place  # each call is one of its own: what is called knows its calls by their identity
+    return Items([run.call(asked.args[0], row, {}, (node, scope), asked.frame) for row in rows], more)
 
 
 @function("builtins.dict", "collections.OrderedDict", "collections.defaultdict", "collections.Counter")

@@ -8,6 +8,7 @@ from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import UNKNOWN, Frame, Function, Items, Obj, Value
 from trainwreck.code.rehearsal.library import NOTHING, function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
+from trainwreck.code.rehearsal.storing import EXACT_TURNS
 
 RECORD = "namedtuple"
 """The kind of an object that a ``namedtuple`` makes."""
@@ -63,7 +64,10 @@ def _replaced(run: Rehearsing, asked: Asked) -> Value:
 
 @function("random.sample", "random.choices")
 def _sampled(run: Rehearsing, asked: Asked) -> Value:
-    given = asked.get("population", 0)
+    given, count = asked.get("population", 0), asked.get("k", 1 if asked.name == "sample" else None)
+    if isinstance(given, Items) and given.kind == "range":
+        few = count if isinstance(count, int) and 0 < count <= EXACT_TURNS else None
+        return Items([run.node("sample", (given,), asked.place, full=asked.full) for _ in range(few or 2)], not few)
     return Items(list(given.items), True) if isinstance(given, Items) and given.items else NOTHING
 
 

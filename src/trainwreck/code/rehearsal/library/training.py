@@ -7,7 +7,9 @@ from trainwreck.code.rehearsal.domain import UNKNOWN, Items, Node, Obj, Table, V
 from trainwreck.code.rehearsal.graph import reached
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.library import function, method
+from trainwreck.code.rehearsal.library.files import same
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
+from trainwreck.code.shapes.domain import ANY
 
 
 @method("tensor", "backward")
@@ -49,7 +51,9 @@ def _grad(run: Rehearsing, asked: Asked) -> Value:
     event.state["reached"] = reached(loss)
     items, more = run.elements(wanted, asked.place, asked.frame) if not isinstance(wanted, Node) else ([wanted], False)
     kept = run.truth(asked.get("create_graph", 4, False)) is not False  # unknown: a gradient may pass
-    made = [run.node("grad", (loss, item), asked.place, grad=kept) for item in items]
+    shapes = [i.shape if isinstance(i, Node) and "is_grads_batched" not in asked.options else ANY for i in items]
+    pairs = zip(items, shapes, strict=True)
+    made = [run.node("grad", (loss, item), asked.place, grad=kept, shape=shape) for item, shape in pairs]
     return Items(list(made), True) if more else tuple(made)
 
 
@@ -199,7 +203,7 @@ def _effect(run: Rehearsing, asked: Asked) -> Value:
     made = run.node(asked.name, asked.given, asked.place, full=asked.full, grad=False)
     if asked.name == "load" and asked.args:
         saved = [e for e in run.tape if e.full == "torch.save" and len(e.args) > 1 and e.args[1] is asked.args[0]]
-        saved = saved or [e for e in run.tape if e.full == "torch.save" and _alike(e.get("f", 1), asked.args[0])]
+        saved = saved or [e for e in run.tape if e.full == "torch.save" and same(e.get("f", 1), asked.args[0])]
         places = {id(e.place[0]) for e in saved if e.place is not None}
         if len(places) == 1 and isinstance(saved[-1].args[0], Table):
             held = saved[-1].args[0]
@@ -222,16 +226,6 @@ def _loaded(run: Rehearsing, saved: Table, asked: Asked) -> Table:
         else:
             made[key] = run.node("loaded", (value,), asked.place, name=str(key))
     return Table(made, saved.more)
-
-
-def _alike(one: Value, other: Value, depth: int = 0) -> bool:
-    """True for paths that are written alike: the same text, or made in the same way of the same parts."""
-    if isinstance(one, str) or one is other:
-        return one is other or bool(one == other)
-    if isinstance(one, Node) and isinstance(other, Node) and one.op == other.op and one.inputs and depth < 5:
-        same_length = len(one.inputs) == len(other.inputs)
-        return same_length and all(_alike(a, b, depth + 1) for a, b in zip(one.inputs, other.inputs, strict=False))
-    return False
 
 
 @function("torch.utils.checkpoint.checkpoint")

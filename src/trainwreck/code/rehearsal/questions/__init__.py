@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import Rehearsing, rehearsals
@@ -12,8 +12,7 @@ from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence, EvidenceClass, Severity
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a question found: where, in words, and the places that show it, from the fault onwards."""
 
     place: Place

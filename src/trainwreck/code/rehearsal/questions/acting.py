@@ -11,9 +11,10 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.gradients import held, lives, steps, written_by_hand
 from trainwreck.code.rehearsal.questions.roles import RAW, foreign, unknown, users
-from trainwreck.code.rehearsal.questions.successors import CHOSEN, LARGEST, SUMS, extremes, proof_of
+from trainwreck.code.rehearsal.questions.successors import CHOSEN, LARGEST, LEAST, SUMS, extremes, proof_of
 from trainwreck.code.rehearsal.questions.targets import CUTS, fits
 from trainwreck.code.rehearsal.questions.terms import parameters_behind
 
@@ -22,7 +23,7 @@ def acts_worst(run: Rehearsing) -> Iterator[Answer]:
     """Values are learned of which the best counts, and the action with the least is taken."""
     for one in fits(run):
         learned = parameters_behind(one.output, through_grad=True)
-        if not any(True for _ in extremes(one.found.value, LARGEST | CHOSEN)):
+        if not any(True for _ in extremes(one.found.value, LARGEST | CHOSEN)) or _opposed(one.found.value):
             continue
         for node in run.nodes:
             first = node.inputs[0] if node.op == "argmin" and node.inputs else None
@@ -32,6 +33,12 @@ def acts_worst(run: Rehearsing) -> Iterator[Answer]:
                 text = "the action with the least value is taken here, where the best one is learned"
                 yield Answer(node.place, text, proof_of(one))
                 return
+
+
+def _opposed(value: Node) -> bool:
+    """True for the best of the worst: somebody else answers with the action that is least for this one."""
+    behind = ancestors(value, through=lambda n: n.op not in RAW)
+    return any(n.op in LEAST and isinstance(along(n), int) for n in behind)
 
 
 REWARD = pattern(r"^(\w+\.)*(r|rew|rewards?|gain|payoff|rw|step_reward|env_reward)(_t)?$", re.IGNORECASE)

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Place
-from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.policy import COSTS
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import (
     Term,
     fitted,
@@ -87,10 +88,28 @@ def _costly(target: Node) -> bool:
     sides = [written.left, written.right] if isinstance(written, ast.BinOp) else []
     plain = [ast.unparse(s) for s in sides if not isinstance(s, ast.BinOp)]
     names = [n.name for i in target.inputs[:2] for n in near(i, 3) if n.name]
-    if any(COSTS.search(word) for word in (*plain, *names)):
+    if any(COSTS.search(word) for word in (*plain, *names)) or any(_distance(i) for i in target.inputs[:2]):
         return True
     twins = [n for n in near(target, 12) if n.op in ("max", "maximum") and len(n.inputs) == 2]
     return any(all(isinstance(i, Node) and parameters_behind(i) for i in n.inputs) for n in twins)
+
+
+def _distance(value: Value, depth: int = 0) -> bool:
+    """True for a sum of squares and absolute values alone: how far something is from where it should be."""
+    if not isinstance(value, Node) or depth > 20 or not value.inputs:
+        return False
+    if value.op in ("square", "abs", "norm") or (value.op == "pow" and value.inputs[1:2] in ((2,), (2.0,))):
+        return True
+    sides = value.inputs[:2]
+    if value.op == "add":
+        return all(_distance(s, depth + 1) for s in sides)
+    if value.op in ("mul", "div"):
+        numbers = [n for s in sides if (n := number_of(s)) is not None]
+        return len(numbers) == 1 and numbers[0] > 0 and any(_distance(s, depth + 1) for s in sides)
+    if value.op in STRUCTURE | {"tensor", "as_tensor", "stack", "either", "element", "item", "float", "part", "array"}:
+        inner = list(parts(value.inputs if value.op == "either" else value.inputs[0]))
+        return bool(inner) and all(_distance(n, depth + 1) for n in inner)
+    return False
 
 
 def _computed(reward: Node) -> bool:

@@ -13,7 +13,7 @@ from trainwreck.code.rehearsal.questions.flagged import flag_given
 from trainwreck.code.rehearsal.questions.gradients import lives, steps
 from trainwreck.code.rehearsal.questions.learners import Learners, learners, shown
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
-from trainwreck.code.rehearsal.questions.terms import Term, number_of, terms
+from trainwreck.code.rehearsal.questions.terms import Term, number_of, parameters_behind, terms
 
 RISING = frozenset(
     """softplus relu exp sigmoid tanh leaky_relu hardtanh log logsigmoid log1p clamp elu hardsigmoid mean sum either
@@ -128,7 +128,7 @@ def maker_cut_off(run: Rehearsing) -> Iterator[Answer]:
     """The maker's step follows a backward through the judge that does not reach the maker."""
     for game in games(run):
         own = [s for s in game.sides if s.maker == game.trains]
-        if not own or any(s.attached for s in own):
+        if not own or any(s.attached for s in own) or _reaches(run, game):
             continue
         if any(
             g.trains == game.trains and any(s.attached and s.maker == g.trains for s in g.sides) for g in games(run)
@@ -144,6 +144,14 @@ def maker_cut_off(run: Rehearsing) -> Iterator[Answer]:
         if place is not None and game.event.place is not None:
             place = flag_given(run, cut if cut is not None else value, place)
             yield Answer(place, "the loss of the maker gets these samples without their graph", (game.event.place,))
+
+
+def _reaches(run: Rehearsing, game: Game) -> bool:
+    """True where the loss gets to the maker by another way: it learns through what it makes now, and the samples
+    without a graph are data that it has gathered before."""
+    known = learners(run)
+    mine = parameters_behind(game.event.subject, through_grad=True).keys()
+    return any(known.behind.get(key, 0) & game.trains for key in mine)
 
 
 CHOICES = frozenset(["step", "int", "multinomial", "argmax", "choice", "bernoulli", "sample", "tolist"])

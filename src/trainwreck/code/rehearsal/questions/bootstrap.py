@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.episodes import limit_alone
 from trainwreck.code.rehearsal.questions.roles import core
 from trainwreck.code.rehearsal.questions.targets import Bootstrap, bootstraps, is_value
 
@@ -118,12 +119,21 @@ def end_ignored(run: Rehearsing) -> Iterator[Answer]:
     for found in differences(run):
         for carried in _carried(run, found.node):
             ahead, back = _masks(found.ahead), _masks(carried)
+            if not ahead and any(limit_alone(v) for v in carried.values) and not _shifted(found):
+                continue  # time is up in a state that is valued for itself: its value counts, the sum ends there
             answer = _compared(found.ahead.node, ahead, carried.node, back) or _compared(
                 carried.node, back, found.ahead.node, ahead
             )
             if answer is not None and id(answer.place[0]) not in told:
                 told.add(id(answer.place[0]))
                 yield answer
+
+
+def _shifted(found: Difference) -> bool:
+    """True where the next value is an element of the array of values, which holds the first state of the next episode
+    behind the end of one."""
+    roots = _roots(found.own.values[0]) if found.own.values else set()
+    return any(_roots(n) & roots for n in near(found.ahead.node, 12) if n.op == "getitem")
 
 
 def end_at_hand(run: Rehearsing) -> Iterator[Answer]:

@@ -16,8 +16,9 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.clocks import called_in, clocks, numbers_at, worked_out, zero_written
 from trainwreck.code.rehearsal.questions.counts import number, times, trips
+from trainwreck.code.rehearsal.questions.curves import asked
 from trainwreck.code.rehearsal.questions.places import once
-from trainwreck.code.rehearsal.questions.schedules import factor, moves, returned, schedules
+from trainwreck.code.rehearsal.questions.schedules import granularity, moves, returned, schedules
 from trainwreck.code.rehearsal.state import Spent
 
 POINTS = 160
@@ -213,7 +214,8 @@ def _courses(run: Rehearsing) -> list[Course]:
 
 
 def _of_functions(run: Rehearsing) -> Iterator[Course]:
-    """Factors that a function of the program gives to ``LambdaLR``."""
+    """Factors that a function of the program gives to ``LambdaLR``, where it is asked in the unit that it counts in."""
+    other = list(granularity(run))
     for scheduler in schedules(run):
         moved = [e for e in moves(run, scheduler) if e.turns]
         place = returned(run, scheduler)
@@ -223,15 +225,11 @@ def _of_functions(run: Rehearsing) -> Iterator[Course]:
         if any(e.name == "load_state_dict" and e.subject is scheduler for e in run.tape):
             continue
 
+        if any(e.place in (a.place, *a.proof) for a in other for e in moved):
+            continue
+
         def ask(k: int, scheduler: Obj = scheduler) -> float | None:
-            before = len(run.nodes), run.steps
-            try:
-                return factor(run, scheduler, k)
-            except Spent:
-                return None
-            finally:
-                del run.nodes[before[0] :]
-                run.steps = before[1]
+            return asked(run, scheduler, k)
 
         course = _course(ask, int(total), place, 1.0)
         if course is not None:

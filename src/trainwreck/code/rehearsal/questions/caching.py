@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Value
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
@@ -76,9 +76,54 @@ def positions(run: Rehearsing) -> Iterator[Answer]:
             if start != 0 or not _positional(run, node) or _moved(run, node):
                 continue
             told.add(id(node.place[0]))
-            yield Answer(node.place, "with a cache the positions of new tokens start at zero again",
-                         (join.place,) if join.place is not None else ())  # fmt: skip
+            place = _left_to_the_call(run, node) or node.place
+            yield Answer(place, "with a cache the positions of new tokens start at zero again",
+                         tuple(p for p in (node.place, join.place) if p is not None and p is not place))  # fmt: skip
             return
+
+
+def _left_to_the_call(run: Rehearsing, node: Node) -> Place | None:
+    """The call that leaves out where the positions begin, of a function that asks for it and takes zero without."""
+    from trainwreck.code.rehearsal.questions.roles import users
+
+    starts: list[ast.expr] = []
+    at = [node]
+    for _ in range(5):
+        for one in at:
+            written = one.place[0] if one.place is not None else None
+            if isinstance(written, ast.BinOp) and one.op == "add":
+                starts += [written.left, written.right]
+            elif isinstance(written, ast.Call) and one is node and len(written.args) > 1:
+                starts.append(written.args[0])
+        at = [u for n in at for u in users(run).get(id(n), ()) if u.op in STRUCTURE | {"add"} and u.stack == node.stack]
+    names = {s.id for s in starts if isinstance(s, ast.Name)}
+    scope = node.place[1] if node.place is not None else None
+    for call, around in reversed(node.stack):
+        if scope is None or not isinstance(scope.node, FUNCTIONS) or not isinstance(call, ast.Call):
+            return None
+        listed = scope.node.args
+        wanted = [a.arg for a in (*listed.posonlyargs, *listed.args, *listed.kwonlyargs) if a.arg in names]
+        if len(wanted) != 1:
+            return None
+        given = _given(call, scope.node, wanted[0])
+        if given is None:
+            return call, around
+        if not isinstance(given, ast.Name):
+            return (call, around) if isinstance(given, ast.Constant) else None
+        names, scope = {given.id}, around
+    return None
+
+
+def _given(call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> ast.expr | None:
+    """What a call gives a parameter; None where it leaves it to the default."""
+    named = next((k.value for k in call.keywords if k.arg in (name, None)), None)
+    if named is not None or any(isinstance(a, ast.Starred) for a in call.args):
+        return named or call.args[0]
+    listed = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    if name not in listed:
+        return None
+    at = listed.index(name) - (1 if listed[0] in ("self", "cls") else 0)
+    return call.args[at] if at < len(call.args) else None
 
 
 def table_from_the_start(run: Rehearsing) -> Iterator[Answer]:
@@ -136,7 +181,7 @@ def _positional(run: Rehearsing, node: Node) -> bool:
         if any(u.op in ("embedding", "sin", "cos", "outer") or (u.op == "getitem" and u.inputs[1:2] and any(
             u.inputs[1] is n for n in at)) for u in following):  # fmt: skip
             return True
-        at = [u for u in following if u.op in STRUCTURE | {"mul", "div", "einsum", "matmul"}]
+        at = [u for u in following if u.op in STRUCTURE | {"mul", "div", "einsum", "matmul"} or _plus_zero(u)]
     return False
 
 
@@ -148,10 +193,16 @@ def _moved(run: Rehearsing, node: Node) -> bool:
     at = [node]
     for _ in range(5):
         following = [u for n in at for u in table.get(id(n), ())]
-        if any(u.op in ("add", "sub") for u in following):
+        sums = [u for u in following if u.op in ("add", "sub")]
+        nothing = [u for u in sums if _plus_zero(u)]
+        if len(nothing) < len(sums):
             return True
-        at = [u for u in following if u.op in STRUCTURE]
+        at = [u for u in following if u.op in STRUCTURE or u in nothing]
     return False
+
+
+def _plus_zero(node: Node) -> bool:
+    return node.op in ("add", "sub") and any(type(i) is int and i == 0 for i in node.inputs[:2])
 
 
 def masks(run: Rehearsing) -> Iterator[Answer]:

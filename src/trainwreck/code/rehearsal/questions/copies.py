@@ -9,7 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, Step
+from trainwreck.code.rehearsal.questions.paths import CREATES, RANDOM, Path, Step
 from trainwreck.code.rehearsal.questions.places import asked
 from trainwreck.code.rehearsal.questions.splits import keys, sides
 
@@ -187,7 +187,20 @@ def _goes_on(one: Node, other: Node) -> bool:
 
 def _many(node: Node) -> bool:
     """True for a repetition of rows (along the first axis) of an array that holds data."""
-    axis = node.options.get("axis", node.options.get("dim", 0))
-    return axis == 0 and not all(
-        n.op in ("arange", "tensor", "array", "unknown") for n in ancestors(node) if n is not node
+    return _of_rows(node) and not all(
+        n.op in CREATES | {"tensor", "array", "unknown"} for n in ancestors(node) if n is not node
     )
+
+
+def _of_rows(node: Node) -> bool:
+    """False where the first axis keeps its length, or is said to be another one."""
+    before = node.inputs[0].shape.dims[:1] if isinstance(node.inputs[0], Node) else ()
+    after = node.shape.dims[:1]
+    same_rank = isinstance(node.inputs[0], Node) and len(node.inputs[0].shape.dims) == len(node.shape.dims)
+    if same_rank and before == after and before not in ((), (None,)):
+        return False
+    rest = node.inputs[1:]
+    if node.op == "repeat_interleave" or (node.op == "repeat" and node.full.startswith("numpy")):
+        return node.options.get("axis", node.options.get("dim", rest[1] if len(rest) > 1 else 0)) in (0, None)
+    counts = rest[0] if rest and isinstance(rest[0], tuple) else rest
+    return not counts or counts[0] != 1

@@ -24,6 +24,7 @@ def used_as_numbers(run: Rehearsing) -> Iterator[Answer]:
         return
     learned = {id(p) for loss in losses for p in reached(loss)}
     learned |= {id(n) for e in run.tape if e.name == "grad" for a in e.args[1:] for n in parts(a)}
+    learned |= {id(e.subject) for e in run.tape if e.name == "set_grad"}
     told: set[int] = set()
     for event in (s for s in steps(run) if s.turns):
         for param in held(event):

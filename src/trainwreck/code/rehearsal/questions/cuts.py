@@ -13,6 +13,8 @@ from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.flagged import flag_given
+from trainwreck.code.rehearsal.questions.gradients import HAND, lives, steps
+from trainwreck.code.rehearsal.questions.gradients import held as held_at
 from trainwreck.code.rehearsal.questions.roles import backwards, unknown
 from trainwreck.code.scopes import FunctionNode
 
@@ -48,12 +50,18 @@ def cuts(run: Rehearsing) -> list[Cut]:
 
 def _cuts(run: Rehearsing) -> Iterator[Cut]:
     events = backwards(run)
-    if not events or any(e.name == "grad" for e in run.tape):
+    if not events:
         return
+    # gradients that are asked for may be used by hand: then only those count whose optimizer never finds any
+    starved = _starved(run) if any(e.name == "grad" for e in run.tape) else None
     held: dict[int, Node] = {}
     for optimizer in [o for o in run.objects if is_optimizer(o)]:
         for param in run.optimized(optimizer)[0]:
-            if param.trainable is not False and not _kept_otherwise(param):
+            if (
+                param.trainable is not False
+                and not _kept_otherwise(param)
+                and (starved is None or id(param) in starved)
+            ):
                 held[id(param)] = param
     everyone = [e for e in run.tape if e.name == "backward"]
     reached: set[int] = set()
@@ -75,6 +83,20 @@ def _cuts(run: Rehearsing) -> Iterator[Cut]:
                 behind[id(node)] = Cut(node, kind, tuple(inside), event.place)
                 kept[id(node)] = {id(p) for p in inside}
     yield from behind.values()
+
+
+def _starved(run: Rehearsing) -> set[int]:
+    """The parameters (by ``id``) of optimizers whose steps in a loop find no gradient at all, each time."""
+    life = lives(run)
+    empty, full = [e for e in steps(run) if e in life.empty], [e for e in steps(run) if e not in life.empty]
+    by_hand = any(e.name == "set_grad" or (e.name in HAND and _of_gradient(e.subject)) for e in run.tape)
+    if not life.sure or by_hand or not any(e.turns for e in empty):
+        return set()
+    return {id(p) for e in empty for p in held_at(e)} - {id(p) for e in full for p in held_at(e)}
+
+
+def _of_gradient(value: object) -> bool:
+    return isinstance(value, Node) and (value.op == "grad" or value.name == "grad")
 
 
 def _moved_next(run: Rehearsing, event: Event) -> set[int]:
@@ -140,6 +162,8 @@ def _edges(loss: object) -> Iterator[tuple[Node, str]]:
 def _kind(node: Node) -> str:
     if node.op in FLAT:
         return "hard"
+    if node.op == "param" and any(n.grad and n.op != "param" for n in _inner(node)):
+        return "detached"  # ``nn.Parameter`` of what was computed is a leaf of its own
     if node.grad or node.op in ("param", "batch") or unknown(node):
         return ""
     if node.op in HARD:
@@ -156,7 +180,8 @@ def _params(node: Node) -> set[int]:
         at = queue.pop()
         if at.op == "param":
             found.add(id(at))
-            continue
+            if any(n.op == "param" for n in _inner(at)):
+                continue  # a copy; what is computed and made a leaf (``requires_grad_``) has its parameters behind it
         for inner in _inner(at):
             if id(inner) not in seen:
                 seen.add(id(inner))
@@ -204,7 +229,7 @@ def switched_off(run: Rehearsing) -> Iterator[Answer]:
     found: list[tuple[Place, Cut]] = []
     for cut in cuts(run):
         node, why = _source(cut)
-        place = _switch(run, node) if why == "no_grad" else None
+        place = switch_around(run, node) if why == "no_grad" else None
         if place is not None:
             found.append((place, cut))
     # what only made the data (an agent that acts) may be without gradients: the step itself comes first
@@ -227,7 +252,7 @@ def _proof(cut: Cut) -> tuple[Place, ...]:
     return (cut.loss,) if cut.loss is not None else ()
 
 
-def _switch(run: Rehearsing, node: Node) -> Place | None:
+def switch_around(run: Rehearsing, node: Node) -> Place | None:
     """Where gradients were switched off for this value: the innermost ``with`` or decorated function around it."""
     for place in reversed([*node.stack, *([node.place] if node.place is not None else [])]):
         at, scope = place

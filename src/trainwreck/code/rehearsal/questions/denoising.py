@@ -364,7 +364,6 @@ def _use_kind(run: Rehearsing, forward: Event) -> tuple[str, Node] | None:
     if not given or not outputs:
         return None
     queue, seen = list(outputs[:1]), set[int]()
-    plain = True
     while queue:
         node = queue.pop(0)
         for user in table.get(id(node), ()):
@@ -383,8 +382,11 @@ def _use_kind(run: Rehearsing, forward: Event) -> tuple[str, Node] | None:
                 return None
             if user.op in ("mul", "clamp", "clip", *STRUCTURE):
                 queue.append(user)
-            elif user.op == "add" and plain:
+            elif user.op == "add":
                 sides = [i for i in user.inputs if i is not node]
+                factors = ancestors(tuple(_factors(node)), through=lambda n: n.op in STRUCTURE)
+                if any(s is g for s in sides for g in given) and any(n.op in ("sub", "neg") for n in factors):
+                    return None  # ``x + (next - now) * out``: a step along what any of them may be
                 if any(any(n is g for n in ancestors(s, through=_arithmetic) for g in given) for s in sides):
                     return "data", user
     return None

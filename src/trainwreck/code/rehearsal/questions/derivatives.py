@@ -18,6 +18,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Class, Event, Function, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.symmetric import surely_not
 from trainwreck.code.rehearsal.state import Spent
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
 
@@ -35,10 +36,21 @@ STEPS = frozenset("sign sgn gt ge lt le".split())
 BOUNDS = frozenset("clamp clip clamp_min clamp_max minimum maximum min max nan_to_num hardtanh".split())
 UNKNOWN_ROWS = 5
 UNKNOWN_SIZE = 4
+LARGE = 20_000
+"""Elements of an array of which a few rows are enough."""
 
 
 class Misshapen(Exception):
     """A gradient that does not have the shape of what it is the gradient of."""
+
+
+class Layout(NamedTuple):
+    """How large the arrays of the trials are."""
+
+    alike: bool = False
+    """An axis that is cut short is so wherever its size occurs."""
+    square: int | None = None
+    """Which of the arguments of unknown shape is a square matrix, with a row for each of another's."""
 
 
 class Case(NamedTuple):
@@ -55,6 +67,9 @@ class Case(NamedTuple):
     probe: Rehearsing
     ctx: Obj
     function: Function
+    called: list[Value]
+    """What the program calls it with."""
+    layout: Layout = Layout()
 
 
 def not_the_derivative(run: Rehearsing) -> Iterator[Answer]:
@@ -69,7 +84,7 @@ def not_the_derivative(run: Rehearsing) -> Iterator[Answer]:
         with suppress(Spent, RecursionError, Unknown):
             case = _rehearsed(run, cls, node.inputs[1:])
             if case is not None:
-                yield from _compared(case)
+                yield from _compared(case._replace(layout=_layout(case)))
 
 
 def _rehearsed(run: Rehearsing, cls: Class, given: Sequence[Value]) -> Case | None:
@@ -94,7 +109,24 @@ def _rehearsed(run: Rehearsing, cls: Class, given: Sequence[Value]) -> Case | No
     returned = list(found) if isinstance(found, tuple) else [found]
     if len(returned) != len(symbols):
         return None
-    return Case(cls.name, symbols, output, upstream, returned, saved[0] if saved else None, probe, ctx, backward)
+    kept = saved[0] if saved else None
+    return Case(cls.name, symbols, output, upstream, returned, kept, probe, ctx, backward, list(given))
+
+
+def _layout(case: Case) -> Layout:
+    """The first layout that forward can be worked out with. Raises ``Unknown`` where there is none."""
+    import numpy as np
+
+    open_ones = [n for n, s in enumerate(case.given) if isinstance(s, Node) and s.shape.open]
+    squares = (s.shape for s in case.given if isinstance(s, Node) and not s.shape.open and len(s.shape.dims) == 2)
+    whole = any(s.dims[0] == s.dims[1] and (s.total or 0) > LARGE for s in squares)
+    for square in (None, *open_ones):
+        for alike in (whole, not whole):
+            layout = Layout(alike, square)
+            with suppress(Unknown):
+                _forward(case, _arrays(case._replace(layout=layout), np.random.default_rng(0)))
+                return layout
+    raise Unknown
 
 
 def _symbol(probe: Rehearsing, value: Node, place: Place) -> Node:
@@ -112,6 +144,7 @@ def _compared(case: Case) -> Iterator[Answer]:
         except Misshapen:
             if (
                 slope.place is not None
+                and case.layout == Layout()
                 and not symbol.shape.open
                 and not any(s.shape.open for s in case.given if isinstance(s, Node))
             ):
@@ -150,9 +183,7 @@ def _pairs(case: Case, number: int) -> list[tuple[float, float]] | None:
     pairs: list[tuple[float, float]] = []
     for trial in range(TRIALS):
         random = np.random.default_rng(100 * number + trial)
-        symbols = [s for s in case.given if isinstance(s, Node)]
-        sized = [s for s in symbols if not s.shape.open]
-        arrays = {id(s): _array(sized[0] if s.shape.open and sized else s, random) for s in symbols}
+        arrays = _arrays(case, random)
         pair = _slopes(case, symbol, slope, arrays, random)
         if pair is None:
             return None
@@ -171,7 +202,7 @@ def _estimated(case: Case, symbol: Node, slope: Node) -> bool:
     if not bounded and not stepped:
         return False
     random = np.random.default_rng(7)
-    arrays = {id(s): _array(s, random) for s in case.given if isinstance(s, Node)}
+    arrays = _arrays(case, random)
     at = arrays[id(symbol)]
     weight = random.standard_normal(_forward(case, arrays).shape)
     said = _backward(case, slope, arrays, weight)
@@ -246,16 +277,43 @@ def _turned(case: Case, saved: tuple[Value, ...]) -> Case | None:
     return case._replace(returned=returned) if len(returned) == len(case.given) else None
 
 
-def _array(symbol: Node, random: Any) -> Array:
+def _arrays(case: Case, random: Any) -> dict[int, Array]:
+    """An array for each tensor that forward is given."""
+    symbols = [s for s in case.given if isinstance(s, Node)]
+    sized = [s for s in symbols if not s.shape.open]
+    cut: dict[int, int] = {}
+    for symbol in sized if case.layout.alike else ():
+        dims = symbol.shape.dims
+        cut |= {d: UNKNOWN_ROWS for d in dims[:1] if d is not None and (symbol.shape.total or 0) > LARGE}
+    arrays = {id(s): _array(sized[0] if s.shape.open and sized else s, random, cut) for s in symbols}
+    square = case.given[case.layout.square] if case.layout.square is not None else None
+    if isinstance(square, Node):
+        rows = next((arrays[id(s)].shape[0] for s in symbols if s is not square and arrays[id(s)].ndim), UNKNOWN_ROWS)
+        arrays[id(square)] = random.standard_normal((rows, rows))
+    for symbol, value in zip(case.given, case.called, strict=True):
+        if isinstance(symbol, Node) and _spreads(case, symbol) and not surely_not(value):
+            found = arrays[id(symbol)]
+            if found.ndim == 2 and found.shape[0] == found.shape[1]:
+                arrays[id(symbol)] = found + found.T  # it may be symmetric: its transpose is then itself
+    return arrays
+
+
+def _spreads(case: Case, symbol: Node) -> bool:
+    """True for a matrix that forward multiplies something with: the edges of a graph."""
+    products = (n for n in ancestors(case.output) if n.op in ("mm", "matmul", "spmm", "smm"))
+    return any(i is symbol for n in products for i in n.inputs)
+
+
+def _array(symbol: Node, random: Any, cut: dict[int, int]) -> Array:
     if symbol.shape.open:
         return random.standard_normal((UNKNOWN_ROWS, UNKNOWN_SIZE))
-    dims = [d if d is not None else UNKNOWN_ROWS + at for at, d in enumerate(symbol.shape.dims)]
+    dims = [cut.get(d, d) if d is not None else UNKNOWN_ROWS + at for at, d in enumerate(symbol.shape.dims)]
     if not all(dims) or len(dims) > 4:
         raise Unknown
     size = 1
     for d in dims:
         size *= d
-    if size > 20_000:
+    if size > LARGE:
         dims = [min(d, UNKNOWN_ROWS) if at == 0 else d for at, d in enumerate(dims)]
     return random.standard_normal(dims)
 

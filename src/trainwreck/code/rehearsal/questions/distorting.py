@@ -48,6 +48,8 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if _drawn_again(run, path, node) or id(node.place[0]) in undone or _swept(run, node):
                 continue
+            if _of_prototypes(path, node):
+                continue
             if _of_the_method(run, node, event) or _filled_in(path, node) or _simulated(run, path, node, begun, wanted):
                 continue
             place = _asked_for(path, node)
@@ -89,6 +91,14 @@ def _drawn_again(run: Rehearsing, path: Path, node: Node) -> bool:
             if [(id(t.node), t.index) for t in turns] == [(id(t.node), t.index) for t in mine]:
                 return True
     return False
+
+
+def _of_prototypes(path: Path, node: Node) -> bool:
+    """True where a row is repeated before the noise comes to it: samples are drawn around a centre of their class."""
+    return any(n.op in REPEATS for n in path.nodes[: path.nodes.index(node)])
+
+
+REPEATS = frozenset(["repeat_interleave", "repeat", "tile", "expand", "expand_as"])
 
 
 def _filled_in(path: Path, node: Node) -> bool:

@@ -25,7 +25,8 @@ def never_added(run: Rehearsing) -> Iterator[Answer]:
     waiting = {id(p) for s in steps(run) for p in held(s) if p.trainable is not False and id(p) not in learned}
     if not waiting:
         return
-    inside = {id(n) for e in events for n in graph(e.subject)}
+    used = [*events, *(e for e in run.tape if e.name == "grad")]  # of an inner loop the gradients are asked for
+    inside = {id(n) for e in used for n in graph(e.subject)}
     for node in candidates:
         if id(node) in inside:
             continue

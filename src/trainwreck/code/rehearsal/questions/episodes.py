@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
+from trainwreck.code.rehearsal.domain import CHOSEN_BY, LEFT_OF_OR, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, carries, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
+from trainwreck.code.scopes import Scope
 
 LIMIT = pattern(r"trunc|time_?(out|limit|up)|out_of_time|horizon|max_(steps|t)\b|limit", re.IGNORECASE)
 
+COMPARED = frozenset(["ge", "gt", "eq"])
+NEGATED = frozenset(["not", "invert", "logical_not"])
+TURNING = frozenset(["eq", "ne", "sub", "lt", "le"])
+WHERE = ("test", "held", "other")
+FEW = 8
 BOTH = STRUCTURE | {"and", "logical_and", "bitwise_and", "mul"}
 """What a flag goes through that stays set only where it was."""
 
@@ -24,20 +31,40 @@ def cut_as_end(run: Rehearsing) -> Iterator[Answer]:
     """A flag that is also set at the time limit takes away the value of what follows."""
     told: set[int] = set()
     flags = {id(n) for n in run.nodes if _ended(n)}
-    if not flags:
+    alone = _never_else(run)
+    if not flags and not alone:
         return
     for event, _ in losses_of(run):
         for node in ancestors(event.subject):
             goes_on = _goes_on(node)
             if goes_on is None:
                 continue
-            flag = next((n for n in ancestors(goes_on, through=_of_flags) if id(n) in flags), None)
+            behind = list(_flags_behind(goes_on))
+            flag = next((n for n in behind if id(n) in flags), None)
+            text = "this flag is set at the time limit too, and takes the value of what follows away"
+            if flag is None:
+                limits = [n for n in behind if id(n) in alone]
+                flag = limits[0] if limits and not _tells_time(node, limits, alone) else None
+                text = "this flag is set at the time limit only, and takes the value of what follows away"
             if flag is None or flag.place is None or id(flag.place[0]) in told or _paid_before(event.subject, flag):
                 continue
             told.add(id(flag.place[0]))
-            text = "this flag is set at the time limit too, and takes the value of what follows away"
-            yield Answer(_kept_at(run, flag), text, tuple(p for p in (node.place, event.place) if p is not None))
+            place = _kept_at(run, flag, alone.get(id(flag), flag.place))
+            yield Answer(place, text, tuple(p for p in (node.place, event.place) if p is not None))
             return
+
+
+def _flags_behind(goes_on: Node) -> Iterator[Node]:
+    """The flags that a factor is made of, those of ``0.0 if done else 1.0`` too."""
+    for node in ancestors(goes_on, through=_of_flags):
+        yield node
+        if _zero_or_one(node) and isinstance(test := node.attributes.get(CHOSEN_BY), Node):
+            yield from ancestors(test, through=_of_flags)
+
+
+def _zero_or_one(node: Node) -> bool:
+    """True for one of the two numbers, by a test."""
+    return node.op == "either" and sorted(map(repr, map(number_of, node.inputs))) == ["0.0", "1.0"]
 
 
 def _of_flags(node: Node) -> bool:
@@ -47,10 +74,43 @@ def _of_flags(node: Node) -> bool:
     return carries(node) and node.op != "index"
 
 
+def _never_else(run: Rehearsing) -> dict[int, Place]:
+    """``terminated or truncated`` of a task that never ends by itself (``terminated = False``): by ``id`` of the limit
+    of time that is left of it, where it is written."""
+    found: dict[int, Place] = {}
+    for node, part, place in run.memo.get(LEFT_OF_OR, ()):
+        others = [side for side in getattr(place[0], "values", ()) if side is not part]
+        if node.op in COMPARED and len(others) == 1 and id(node) not in found and node.place is not None:
+            api = _result_of_step(part, place[1]) == 3 and _result_of_step(others[0], place[1]) == 2
+            if api or LIMIT.search(ast.unparse(part)):
+                found[id(node)] = place
+    return found
+
+
+def _result_of_step(side: ast.expr, scope: Scope) -> int | None:
+    """Which of the results of ``env.step`` a name is."""
+    bindings = scope.bindings.get(side.id, ()) if isinstance(side, ast.Name) else ()
+    places = {
+        b.path[0] if len(b.path) == 1 and isinstance(b.value, ast.Call) and last_name(b.value.func) == "step" else None
+        for b in bindings
+    }
+    place = places.pop() if len(places) == 1 else None
+    return place if isinstance(place, int) else None
+
+
+def _tells_time(target: Node, flags: list[Node], limits: Collection[int]) -> bool:
+    """True where the state that is valued holds the count that the limit is set on, or nobody knows what it holds."""
+    counts = {id(c) for n in flags for c in near(n, FEW) if c.op == "counter"}
+    valued = ancestors(target, through=lambda n: id(n) not in limits)
+    return any(n.unknown or id(n) in counts for n in valued)
+
+
 def _paid_before(loss: Value, flag: Node) -> bool:
     """True where the value of what follows is added to the reward at the time limit: ``r + gamma * v(last) * cut``."""
     both = list(enumerate(flag.inputs[:2]))
     sides = {id(i) for number, i in both if isinstance(i, Node) and (_of_time(i) or _called_so(flag, number))}
+    if flag.op in COMPARED:
+        sides.add(id(flag))
     for node in ancestors(loss):
         if node.op != "mul" or len(node.inputs) < 2:
             continue
@@ -88,16 +148,29 @@ def _ended(node: Node) -> bool:
     return (len(sides) >= 1 and bool(LIMIT.search(text))) or any(_counts(s) for s in sides)
 
 
+def limit_alone(factor: Node) -> bool:
+    """True for a factor that is made of one flag, a limit of time."""
+    tests = [
+        n for n in near(factor, 200) if n.op in COMPARED or n.op in EITHER or (n.op == "part" and n.inputs[1:2] == (3,))
+    ]
+    return bool(tests) and all(n.op not in EITHER and _of_time(n) for n in tests)
+
+
+EITHER = frozenset(["or", "logical_or", "bitwise_or", "maximum"])
+
+
 def _counts(node: Node) -> bool:
     """A comparison of a count of steps with a limit."""
-    if node.op not in ("ge", "gt", "eq"):
+    if node.op not in COMPARED:
         return False
     counted = (n for i in node.inputs for n in near(i, 4))
     return any(n.op == "counter" for n in counted) and any(isinstance(i, int) for i in node.inputs)
 
 
 def _goes_on(node: Node) -> Node | None:
-    """In ``gamma * (1 - done) * value``: ``1 - done``."""
+    """In ``gamma * (1 - done) * value``: ``1 - done``; in ``where(done, r, r + gamma * value)``: ``done``."""
+    if node.op == "where" and len(node.inputs) == len(WHERE):
+        return _chosen(node)
     if node.op != "mul" or len(node.inputs) < 2:
         return None
     for factor, rest in ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0])):
@@ -107,6 +180,24 @@ def _goes_on(node: Node) -> Node | None:
         if any(n.op == "param" for n in ancestors(rest, through=carries)):
             return found
     return None
+
+
+def _chosen(node: Node) -> Node | None:
+    """The test of a ``where`` that gives the value of what follows only where it does not hold."""
+    test, held, other = node.inputs
+    if not isinstance(test, Node):
+        return None
+    turned = test.op in NEGATED
+    ends, follows = (other, held) if turned else (held, other)
+    inside = ancestors(test, through=lambda n: n is test or n.op in STRUCTURE)
+    if any(n.op in TURNING or (n is not test and n.op in NEGATED) for n in inside):
+        return None
+    if not isinstance(follows, Node):
+        return None
+    added = follows.op == "add" and any(i is ends for i in follows.inputs)
+    later = [i for i in follows.inputs if i is not ends] if added else [follows]
+    nothing = added or number_of(ends) == 0.0 or (isinstance(ends, Node) and ends.op in ("zeros_like", "zeros"))
+    return test if nothing and any(n.op == "param" for i in later for n in ancestors(i, through=carries)) else None
 
 
 def _trace(node: Node, rest: Node) -> bool:
@@ -129,7 +220,7 @@ def _open(value: Value, depth: int = 0) -> Node | None:
         return None
     if value.op == "sub" and value.inputs and number_of(value.inputs[0]) == 1.0:
         return value
-    if value.op in ("not", "invert", "logical_not"):
+    if value.op in NEGATED or (_zero_or_one(value) and number_of(value.inputs[0]) == 0.0):
         return value
     if value.op == "mul" or value.op in STRUCTURE:
         inner = [p for i in value.inputs for p in parts(i)]
@@ -137,16 +228,15 @@ def _open(value: Value, depth: int = 0) -> Node | None:
     return None
 
 
-def _kept_at(run: Rehearsing, flag: Node) -> Place:
+def _kept_at(run: Rehearsing, flag: Node, made: Place) -> Place:
     """Where the flag is put aside for the update, as seen where it is made; else where it is made."""
-    assert flag.place is not None
     for event in run.tape:
         keeps = event.name in ("append", "add", "put", "appendleft", "setitem", "insert", "extend")
         if keeps and any(_holds(a, flag) for a in event.args):
             for place in (*event.stack, event.place):
-                if place is not None and place[1] is flag.place[1]:
+                if place is not None and place[1] is made[1]:
                     return place
-    return flag.place
+    return made
 
 
 def _holds(value: Value, flag: Node) -> bool:

@@ -125,6 +125,8 @@ def scales_of(path: Path) -> list[tuple[str, Node]]:
     for node, before, following in zip(path.nodes[1:], path.nodes, after, strict=False):
         if node.op in ("transform", "fit_transform") and node.owner is not None:
             found.append(("transform", node))
+        if node.op == "setitem" and not any(p is before for i in node.inputs[:2] for p in parts(i)):
+            found.clear()  # until here it was a place in an array: counted, not scaled
         if node.op not in SCALES:
             continue
         rest = [i for i in node.inputs if i is not before]

@@ -57,8 +57,18 @@ def axes(value: Value, memo: Memo, depth: int = 0) -> Axes | None:
         count = len(value.shape.dims)
         if found is not None and not value.shape.open and len(found) != count:
             found = None
-        memo[id(value)] = found if found is not None else fresh(value)
+        memo[id(value)] = _as_known(value, found) if found is not None else fresh(value)
     return memo[id(value)]
+
+
+def _as_known(node: Node, found: Axes) -> Axes:
+    """Axes of which the size is not known where they come from, and is known where they are: the number."""
+    if node.shape.open:
+        return found
+    return tuple(
+        symbol(node, at) if isinstance(node.shape.dim(at), int) and any(not isinstance(f, int) for f in axis) else axis
+        for at, axis in enumerate(found)
+    )
 
 
 def _computed(node: Node, memo: Memo, depth: int) -> Axes | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Function, Node, Obj, Place
+from trainwreck.code.rehearsal.domain import Class, Function, Node, Obj, Place
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import trained
@@ -19,6 +19,8 @@ FINE = 7
 APART = 0.3
 """Share of a value that four bits or more never lose on average (a uniform grid over a normal: below a tenth)."""
 SIZE = 64
+WHOLE = frozenset(["fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"])
+"""Torch's own fake quantisation: of a value, by a scale and a zero point."""
 MOVED = frozenset("lerp copy fill minimum maximum max min amax amin aminmax quantile mean std where cat stack".split())
 """What follows the data, or puts together what did."""
 
@@ -91,6 +93,31 @@ def _scaling(rounded: Node, plain: Node) -> Place | None:
     return rounded.place
 
 
+def _scaled(run: Rehearsing) -> Iterator[tuple[Node, list[Node]]]:
+    """Each fake quantisation, and what stands behind its scale: by hand, in a function with a gradient of its own that
+    rounds, or torch's own."""
+    for node, plain, rounded in _passes(run):
+        yield node, list(ancestors(rounded, through=_but(plain)))
+    for node in trained(run):
+        given = node.inputs
+        if node.op == "apply" and given and isinstance(given[0], Class) and _rounds(given[0]):
+            given = given[1:]
+        elif node.op not in WHOLE:
+            continue
+        if node.place is not None and given and isinstance(given[0], Node):
+            plain = given[0]
+            yield node, [n for i in given[1:] if isinstance(i, Node) for n in ancestors(i, through=_but(plain))]
+
+
+def _rounds(cls: Class) -> bool:
+    """True for a function with its own gradient whose forward rounds."""
+    forward = cls.find("forward")
+    if not isinstance(forward, Function) or not any(b.rpartition(".")[2] == "Function" for b in cls.external()):
+        return False
+    calls = (n.func for n in ast.walk(forward.node) if isinstance(n, ast.Call))
+    return any((f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "")) in ROUNDS for f in calls)
+
+
 def _but(plain: Node) -> Callable[[Node], bool]:
     return lambda node: node is not plain
 
@@ -99,9 +126,8 @@ def never_observed(run: Rehearsing) -> Iterator[Answer]:
     """The number that the scale is made of is kept as it was set up: what should follow the data has no effect."""
     held_at: dict[tuple[int, ...], list[Node | None]] = {}
     places: dict[tuple[int, ...], Place] = {}
-    for node, plain, rounded in _passes(run):
-        behind = list(ancestors(rounded, through=_but(plain)))
-        held = next((n for n in behind if n.op == "buffer" and not n.shape.dims), None)
+    for node, behind in _scaled(run):
+        held = next((n for n in behind if n.op == "buffer" and all(d == 1 for d in n.shape.dims)), None)
         moved = any(n.options.get("inplace") or n.op in MOVED for n in behind)
         if node.place is not None and (held is not None or moved):
             way = tuple(id(at[0]) for at in (*node.stack, node.place))
@@ -123,9 +149,17 @@ def never_observed(run: Rehearsing) -> Iterator[Answer]:
 def _idle(owner: Obj, name: str, run: Rehearsing) -> Place | None:
     """The statement of the owner's forward that was to move it: a result that is dropped, or a branch not taken."""
     name = name.rpartition(".")[2]
-    function = owner.cls.find("forward") if owner.cls is not None else None
-    if not isinstance(function, Function):
+    forward = owner.cls.find("forward") if owner.cls is not None else None
+    if not isinstance(forward, Function):
         return None
+    calls = [n.func for n in ast.walk(forward.node) if isinstance(n, ast.Call)]
+    called = [f.attr for f in calls if isinstance(f, ast.Attribute) and ast.unparse(f.value) == "self"]
+    helpers = [owner.cls.find(c) for c in called] if owner.cls is not None else []
+    functions = [forward, *(h for h in helpers if isinstance(h, Function))]
+    return next((p for f in functions if (p := _idle_in(f, owner, name, run)) is not None), None)
+
+
+def _idle_in(function: Function, owner: Obj, name: str, run: Rehearsing) -> Place | None:
     for statement in ast.walk(function.node):
         if isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign) and f"self.{name}" in ast.unparse(statement):
             call = statement.value

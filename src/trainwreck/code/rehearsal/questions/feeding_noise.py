@@ -72,6 +72,8 @@ def _noise(run: Rehearsing, event: Event, layer: Node) -> Node | None:
     """The noise that goes directly into a layer of the maker and is not fresh for each sample and step."""
     if not any(isinstance(i, Node) and i.op == "param" for i in layer.inputs) or not _shares(layer, event):
         return None
+    if event.turns and not any(t is event.turns[-1] for t in layer.turns):
+        return None  # an earlier turn, which gathered what this one learns from: a state may begin with noise
     for item in layer.inputs:
         at, spread = item, False
         for _ in range(12):

@@ -8,12 +8,14 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, trained, users
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, bounds, trained, users
 from trainwreck.code.rehearsal.questions.signs import Term, terms
 
 LINEAR = frozenset(["add", "sub", "mul", "div", "neg", "setitem", "either", "where"]) | STRUCTURE | JOINS
 DENSITIES = frozenset(["log_prob", "pow", "square"])
 LONGEST = 4_000
+Stretch = dict[int, tuple[int, tuple[Value, ...]]]
+"""For a value by its ``id``: its sign in the logarithm of the stretch, and what it is multiplied with there."""
 
 
 def stretched(run: Rehearsing) -> Iterator[Answer]:
@@ -33,16 +35,16 @@ def stretched(run: Rehearsing) -> Iterator[Answer]:
 
 def _wrong(run: Rehearsing, value: Value, last: Place | None, *, whole: bool) -> Answer | None:
     """``whole``: what is minimised; else a log-density that is summed up with others."""
-    found = [t for t in terms(value) if t.node.grad and not t.factors]
+    found = [t for t in terms(value) if t.node.grad]
     for base in found:
-        if base.node.op not in DENSITIES or not base.sign:
+        if base.factors or not is_density(base.node) or not base.sign:
             continue
         squares = -base.sign if base.node.op == "log_prob" else base.sign
         if last is None or squares != (1 if whole else -1):
             continue
-        known = stretches(base.node)
-        keys = [(t, key) for t in found if t is not base for key in _keys(t.node) if key in known]
-        meant = [(t, known[key]) for t, key in keys]
+        known = _stretches(base.node)
+        keys = [(t, known[key]) for t in found if t is not base for key in _keys(t.node) if key in known]
+        meant = [(t, sign) for t, (sign, factors) in keys if _alike(t.factors, factors)]
         if meant and all(t.sign == squares * sign for t, sign in meant):
             place = _place(run, meant[0][0], base) if whole else meant[0][0].place
             place = (_taken_off(run, meant[0][0], meant[0][1], base) if whole else None) or place
@@ -106,11 +108,29 @@ def _keys(node: Node) -> list[int]:
     return found
 
 
+def is_density(node: Node) -> bool:
+    """A logarithm of a density, or a square as that of the normal distribution has it (``z.pow(2)``, ``z * z``)."""
+    squared = node.op == "mul" and len(node.inputs) > 1 and node.inputs[0] is node.inputs[1]
+    return node.op in DENSITIES or squared
+
+
+def _alike(ours: tuple[Value, ...], theirs: tuple[Value, ...]) -> bool:
+    """True where what a summand is multiplied with (a mask) can't turn its sign against that in the stretch."""
+    known = {id(f) for f in theirs}
+    return all(id(f) in known or bounds(f).low >= 0 for f in ours) and (
+        {id(f) for f in ours} >= known or all(bounds(f).low >= 0 for f in theirs)
+    )
+
+
 def stretches(density: Node) -> dict[int, int]:
     """For each factor on the way from the data to the argument of a density: is it multiplied (+1) or divided (-1).
 
     A factor ``exp(s)`` stands under each summand of ``s``, any other under itself."""
-    found: dict[int, int] = {}
+    return {key: sign for key, (sign, _) in _stretches(density).items()}
+
+
+def _stretches(density: Node) -> Stretch:
+    found: Stretch = {}
     queue: list[Value] = list(density.inputs if density.op == "log_prob" else density.inputs[:1])
     seen: set[int] = set()
     while queue and len(seen) < LONGEST:
@@ -128,16 +148,16 @@ def stretches(density: Node) -> dict[int, int]:
     return found
 
 
-def _note(factor: Node, sign: int, found: dict[int, int]) -> None:
+def _note(factor: Node, sign: int, found: Stretch) -> None:
     at: Node = factor
     for _ in range(4):
         if at.op not in STRUCTURE or not at.inputs or not isinstance(at.inputs[0], Node):
             break
         at = at.inputs[0]
-    found.setdefault(id(at), sign)
+    found.setdefault(id(at), (sign, ()))
     if at.op == "exp" and at.inputs:
         for inner in terms(at.inputs[0]):
-            found.setdefault(id(inner.node), sign * inner.sign)
+            found.setdefault(id(inner.node), (sign * inner.sign, inner.factors))
 
 
 def _place(run: Rehearsing, wrong: Term, base: Term) -> Place | None:

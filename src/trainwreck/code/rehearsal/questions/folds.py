@@ -15,6 +15,7 @@ from trainwreck.code.rehearsal.questions.evaluation import inputs_of
 from trainwreck.code.rehearsal.questions.gradients import reached
 from trainwreck.code.rehearsal.questions.paths import Path, Step, evaluated, paths
 from trainwreck.code.rehearsal.questions.refits import scaled
+from trainwreck.code.rehearsal.questions.splits import learned_without_targets
 
 MAX_WAYS = 16
 
@@ -33,6 +34,8 @@ def not_left_out(run: Rehearsing) -> Iterator[Answer]:
     """Each turn trains a network on all rows, and judges it on the fold of that turn."""
     for fold in _folds(run):
         mine = [p for p in fold.taught if p.root is fold.held.root]
+        if all(learned_without_targets(run, p) for p in mine):
+            continue
         if mine and all(all(_batch(s, fold.turn) for s in p.steps) for p in mine):
             place = _inside(fold.turn, fold.event)
             if place is not None:

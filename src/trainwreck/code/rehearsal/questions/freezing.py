@@ -170,6 +170,8 @@ def left_behind(run: Rehearsing) -> Iterator[Answer]:
             mine = [s for s in steps(run) if s.turns and s.serial > copy.serial]
             if moved or not idle or any(id(f.node) in run.executed for f in idle) or not users or not mine:
                 continue
+            if ids(params) & ids(p for s in mine for p in held(s)):
+                continue  # it learns by itself
             if mine[-1].place is not None:
                 text = (
                     f"after this step nothing brings the copy of the weights up to date: {idle[0].name} is never called"

@@ -78,17 +78,23 @@ def apart(run: Rehearsing) -> Iterator[Answer]:
             if told is not None and told.node.place is not None:
                 moved, kept = ("input", "target") if wrong is not None else ("target", "input")
                 text = f"this {told.kind} moves the {moved}, and the {kept} does not go along"
-                place = _decides(told, mine + theirs) or told.node.place
+                place = _decides(told, theirs if wrong is not None else mine) or told.node.place
                 yield Answer(place, text, (node.place,) if node.place is not None else ())
                 return
 
 
-def _decides(move: Move, moved: list[Move]) -> Place | None:
-    """Of a function that moves both, each by a draw of its own: where it is called with the one."""
+def _decides(move: Move, others: list[Move]) -> Place | None:
+    """Of a function that moves both, each by a draw of its own: where it is called with the one. ``others``: the moves
+    of the other one (this one may be moved several times by that function)."""
     here = move.node.place
-    others = [m.node for m in moved if m.node is not move.node and m.node.place is not None and m.node.stack]
-    twin = next((n for n in others if here is not None and n.place is not None and n.place[0] is here[0]), None)
-    return parting(move.node, twin) if twin is not None and move.node.stack else None
+    moved = [m.node for m in others if m.node.place is not None and m.node.stack]
+    twin = next((n for n in moved if here is not None and n.place is not None and n.place[0] is here[0]), None)
+    if twin is None or not move.node.stack:
+        return None
+    if [p[0] for p in twin.stack] == [p[0] for p in move.node.stack]:  # one call, which is made anew for each of both
+        pairs = zip(move.node.stack, twin.stack, strict=True)
+        return next((one for one, other in pairs if one is not other), None)
+    return parting(move.node, twin)
 
 
 def _spatial(node: Node) -> bool:

@@ -40,14 +40,16 @@ def regrouped(run: Rehearsing) -> Iterator[Answer]:
             count = _copies(copy)
             if count is None or copy.place is None or not _same(count, sizes):
                 continue
-            side_by_side = copy.op in APART or copy.full == "numpy.repeat"
+            side_by_side = _side_by_side(copy)
             group_last = _equal(sizes[1], count)
             if side_by_side == group_last or _equal(sizes[0], sizes[1]):
                 break
             told.add(id(node.place[0]))
             lie = "side by side" if side_by_side else "one block after the other"
-            # answers of one prompt in a row is how groups are cut: where they are, the copies lie the wrong way
-            wrong, other = (copy.place, node.place) if not side_by_side and sizes[0] != -1 else (node.place, copy.place)
+            # answers of one prompt in a row is how groups are cut: where they are, the copies lie the wrong way, all
+            # the more where a function of its own cuts whatever it is given
+            usual = not side_by_side and (sizes[0] != -1 or node.place[1] is not copy.place[1])
+            wrong, other = (copy.place, node.place) if usual else (node.place, copy.place)
             text = f"the copies of one prompt lie {lie}, and the groups are cut along the other axis"
             yield Answer(wrong, text, (other,))
             break
@@ -89,7 +91,7 @@ def other_groups(run: Rehearsing) -> Iterator[Answer]:
             count = _copies(copy)
             if count is None or count in (1, -1) or not _equal(sizes[1], count) or _equal(sizes[0], count):
                 continue
-            if copy.op not in APART and copy.full != "numpy.repeat":
+            if not _side_by_side(copy):
                 continue
             for user in run.nodes:
                 first = user.inputs[0] if user.op in ("mean", "std") and user.inputs else None
@@ -118,7 +120,32 @@ def _copies(node: Node) -> Value | None:
     if node.op in ("repeat", "tile") and len(node.inputs) > 1:
         first = node.inputs[1]
         return first[0] if isinstance(first, tuple) and first else first
-    return None
+    if node.op in JOINS - {"stack", "hstack"} and node.inputs and node.get("dim", 1, 0) == 0:
+        items = node.inputs[0].items if isinstance(node.inputs[0], Items) else node.inputs[0]
+        same = isinstance(items, list | tuple) and len(items) > 1 and all(i is items[0] for i in items)
+        return len(items) if same and isinstance(items[0], Node) else None
+    spread = _spread(node)
+    return spread[0] if spread is not None else None
+
+
+def _spread(node: Node) -> tuple[Value, bool] | None:
+    """``x[:, None].expand(-1, n, -1).flatten(0, 1)`` (``n``, True), ``x[None].expand(n, -1, -1)...`` (``n``, False)."""
+    wide = node.inputs[0] if node.op in ("flatten", "reshape", "view") and node.inputs else None
+    if not isinstance(wide, Node) or wide.op != "expand" or not isinstance(wide.inputs[0], Node):
+        return None
+    before, within, after = wide.inputs[0].shape, wide.shape, node.shape
+    merged = not within.open and not after.open and len(after.dims) == len(within.dims) - 1
+    if before.open or not merged or after.dims[1:] != within.dims[2:] or len(before.dims) != len(within.dims):
+        return None
+    sizes = wide.inputs[1] if isinstance(wide.inputs[1], tuple) else wide.inputs[1:]
+    new = [at for at, size in enumerate(sizes) if before.dims[at] == 1 and size not in (1, -1)]
+    return (sizes[new[0]], new == [1]) if new in ([0], [1]) else None
+
+
+def _side_by_side(copy: Node) -> bool:
+    """True where the copies of one element stand beside each other (a a a b b b), False for one block after another."""
+    spread = _spread(copy)
+    return spread[1] if spread is not None else copy.op in APART or copy.full == "numpy.repeat"
 
 
 def _same(count: Value, sizes: tuple[Value, Value]) -> bool:

@@ -142,17 +142,21 @@ def _next(run: Rehearsing, layer: Node, start: int) -> float:
 
 
 def _rescaled(run: Rehearsing, layer: Node) -> float:
-    """The number that the output is multiplied with at once; without a known one the layer counts as harmless."""
-    for user in users(run).get(id(layer), ()):
-        if user.op in ("mul", "div") and user.inputs and user.inputs[0] is layer:
-            other = number(run, user.inputs[1]) if len(user.inputs) > 1 else None
-            if other is None or other == 0:
-                return 0.0
-            return abs(other) if user.op == "mul" else 1 / abs(other)
-        if user.op == "mul":
-            other = number(run, user.inputs[0])
-            return 0.0 if other is None else abs(other)
-    return 1.0
+    """The number that the output is multiplied with at once, the smallest where it goes several ways (the residual of
+    an equation has it with several coefficients); without a known one the layer counts as harmless."""
+    return min((_multiplied(run, layer, user) for user in users(run).get(id(layer), ())), default=1.0)
+
+
+def _multiplied(run: Rehearsing, layer: Node, user: Node) -> float:
+    if user.op not in ("mul", "div") or len(user.inputs) < 2:
+        return 1.0
+    mine = user.inputs[0] is layer
+    if not mine and user.op == "div":
+        return 1.0
+    other = number(run, user.inputs[1 if mine else 0])
+    if not other:
+        return 0.0
+    return abs(other) if user.op == "mul" else 1 / abs(other)
 
 
 def at_start(run: Rehearsing, param: Node, before: int) -> tuple[float, Place] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.rehearsal import Rehearsing
@@ -20,8 +20,7 @@ SIZES = frozenset(["len", "size", "numel", "nelement", "attribute"])
 """What says how many there are, not what the network gave for them."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Round:
+class Round(NamedTuple):
     """One way through a loop of evaluation: its last turn, and what the network gave in its first and last turn."""
 
     turn: Turn

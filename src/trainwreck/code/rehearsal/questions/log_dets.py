@@ -8,7 +8,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along
-from trainwreck.code.rehearsal.questions.flows import DENSITIES, stretches
+from trainwreck.code.rehearsal.questions.flows import is_density, stretches
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, users
 from trainwreck.code.rehearsal.questions.signs import Term, terms
 
@@ -39,7 +39,7 @@ def reduced_otherwise(run: Rehearsing) -> Iterator[Answer]:
         if density is None or density.op != "sum" or along(density) not in (1, -1):
             continue
         for term in found:
-            size = _reduction(run, term.node) if id(term.node) in keys else None
+            size = _reduction(run, term.node) if id(term.node) in keys and not term.factors else None
             shape = term.node.shape
             if size is None or size.place is None or shape.open or len(shape.dims) != 2 or shape.dims[1] == 1:
                 continue
@@ -60,9 +60,9 @@ def reduced_otherwise(run: Rehearsing) -> Iterator[Answer]:
 def _flows(run: Rehearsing) -> Iterator[tuple[list[Term], Term, set[int]]]:
     """(the summands of an objective, a density among them, the logarithms of what its argument was stretched by)."""
     for event in backwards(run):
-        found = [t for t in terms(event.subject) if t.node.grad and not t.factors]
+        found = [t for t in terms(event.subject) if t.node.grad]
         for base in found:
-            if base.node.op not in DENSITIES or not base.sign or _learned(base.node):
+            if base.factors or not is_density(base.node) or not base.sign or _learned(base.node):
                 continue
             exponents = set(stretches(base.node))
             if exponents:
@@ -92,8 +92,10 @@ def _dropped(run: Rehearsing, keys: set[int]) -> Node | None:
         if not queue:
             break
         node = queue.pop()
-        after = [u for u in table.get(id(node), ()) if u.grad]
-        if node.op in ("sum", "mean", "neg", "add", "sub") and not after and id(node) not in keys:
+        used = table.get(id(node), ())
+        after = [u for u in used if u.grad]
+        derived = any(u.op == "grad" for u in used)  # summed up to take a derivative of it
+        if node.op in ("sum", "mean", "neg", "add", "sub") and not after and not derived and id(node) not in keys:
             ends.append(node)
         for user in after:
             if (

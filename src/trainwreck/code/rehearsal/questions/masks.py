@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.marked_masks import marked
 from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, trained, users
-from trainwreck.code.rehearsal.questions.tokens import shifts, trail
+from trainwreck.code.rehearsal.questions.tokens import shifts
+from trainwreck.code.rehearsal.questions.trails import trail
 
 LOW = -1e3
 """A fill below it takes an element out of a softmax: exp(-1000) is 0 in float32."""
@@ -191,6 +193,19 @@ def turned_round(run: Rehearsing) -> Iterator[Answer]:
         for word in PADDING_WORDS:
             if word in node.options and padding(node.options[word]) is False and node.place is not None:
                 yield Answer(node.place, f"{word} hides what is True, and the tokens are True here")
+        if node.op == "multiheadattention" and PADDING_WORDS[0] not in node.options:
+            given = [i for i in node.inputs if not (isinstance(i, Node) and i.op == "param")]
+            if len(given) > 3 and padding(given[3]) is False and node.place is not None:
+                yield Answer(node.place, f"{PADDING_WORDS[0]} hides what is True, and the tokens are True here")
+        mask = node.options.get("attn_mask") if node.op == "scaled_dot_product_attention" else None
+        if isinstance(mask, Node) and node.place is not None and not _numbers(mask) and padding(mask) is True:
+            yield Answer(node.place, "attn_mask keeps what is True, and the padding is True here")
+
+
+def _numbers(mask: Node) -> bool:
+    """True for a mask that may be one of numbers, which are added to the scores."""
+    moved = ancestors(mask, through=lambda n: n.op in STRUCTURE)
+    return any(n.op in ("float", "half", "double", "bfloat16", "to", "type", "type_as") for n in moved)
 
 
 def padding(mask: Value, depth: int = 0) -> bool | None:
@@ -218,7 +233,10 @@ def padding(mask: Value, depth: int = 0) -> bool | None:
         return None if found is None else not found
     if mask.op in STRUCTURE or mask.op in ("buffer", "bool", "float", "batch"):
         return padding(inner, depth + 1)
-    return None
+    if mask.op in ("stack", "cat", "concat") and mask.inputs:
+        rows = {padding(n, depth + 1) for n in parts(mask.inputs[0])}
+        return rows.pop() if len(rows) == 1 else None
+    return marked(mask)
 
 
 def _tokens(value: Value) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import dropwhile, takewhile
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, graph, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.gradients import backwards, held, modules_under, steps
+from trainwreck.code.rehearsal.questions.gradients import backwards, held, lives, modules_under, steps
 from trainwreck.code.rehearsal.state import line_of
 from trainwreck.code.scopes import Scope
 
@@ -59,10 +60,10 @@ def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     early: list[tuple[Event, Answer]] = []
     again: set[int] = set()
-    trained = {id(p) for s in steps(run) for p in held(s)}
     for event in backwards(run):
-        if not event.turns:
+        if not event.turns or not _used(run, event):
             continue
+        trained = _moved_next(run, event)
         quiet: list[Event] = []
         loud = False
         inside = {id(n) for n in graph(event.subject) if n.grad}
@@ -115,6 +116,20 @@ def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
         if cause.place is not None and id(cause.place[0]) not in again and line_of(answer.place) not in told:
             told.add(line_of(answer.place))
             yield answer
+
+
+def _used(run: Rehearsing, event: Event) -> bool:
+    """False for gradients that are cleared before any step: importances and saliencies, taken in evaluation mode."""
+    found = lives(run)
+    return bool(found.used_by.get(id(event))) or not any(found.used_by.values())
+
+
+def _moved_next(run: Rehearsing, event: Event) -> set[int]:
+    """What the steps after this backward move: another phase of the training may move other parts."""
+    later = [e for e in run.tape if e.serial > event.serial and e.name in ("backward", "step")]
+    later = list(dropwhile(lambda e: e.name == "backward", later))
+    mine = [e for e in takewhile(lambda e: e.name == "step", later) if e in steps(run)]
+    return {id(p) for s in mine or steps(run) for p in held(s)}
 
 
 def _chosen(cause: Event) -> bool:

@@ -32,6 +32,11 @@ class Levels:
     index: Node
     signal: list[float]
     noise: list[float]
+    data: Node
+
+    def behind(self) -> Iterator[Node]:
+        """What the factors are computed from. How the data themselves are made says nothing of the noise."""
+        return ancestors(self.node, through=lambda n: n.op not in ("param", "batch") and n is not self.data)
 
 
 def levels(found: Denoiser) -> Levels | None:
@@ -57,7 +62,7 @@ def levels(found: Denoiser) -> Levels | None:
     added = _product(_factors(other)[0], index)
     if signal is None or added is None or len(signal) != len(added) or len(signal) < 5:
         return None
-    return Levels(at, index, signal, added)
+    return Levels(at, index, signal, added, data)
 
 
 def _factors(side: Node, data: Node | None = None) -> tuple[list[Value], list[Node]]:
@@ -145,7 +150,7 @@ def _end(run: Rehearsing, known: Levels) -> Place | None:
     """The number in the program that the table of levels ends with: the largest share of noise of one step, or of all.
 
     None where it is the one in use, for as many steps as that needs: then there are too few of them."""
-    behind = [n for n in ancestors(known.node, through=lambda n: n.op not in ("param", "batch"))]
+    behind = list(known.behind())
     ends: list[float] = []
     for node in behind:
         steps = row(node.inputs[0]) if node.op in ("cumprod", "cumsum") and node.inputs else None
@@ -166,7 +171,7 @@ SLIGHT = 1e-6
 
 def _picked_from(known: Levels) -> Place | None:
     """Where the table is made that the factors of a time are picked from."""
-    for node in ancestors(known.node, through=lambda n: n.op not in ("param", "batch")):
+    for node in known.behind():
         index = [n for i in node.inputs[1:] for n in parts(i)]
         if node.op in ("getitem", "gather", "index_select") and any(n is known.index for n in index):
             table = node.inputs[0]
@@ -176,16 +181,16 @@ def _picked_from(known: Levels) -> Place | None:
 
 def _exchanged(known: Levels) -> bool:
     """True where a running product, which falls with the time, is what stands before the noise."""
-    behind = [n for n in ancestors(known.node, through=lambda n: n.op not in ("param", "batch")) if n.op == "cumprod"]
+    behind = [n for n in known.behind() if n.op == "cumprod"]
     tables = [row(n) for n in behind]
     falls = any(isinstance(t, list) and t[0] > t[-1] for t in tables)
-    turned = any(n.op in ("flip", "flipud") for n in ancestors(known.node))
+    turned = any(n.op in ("flip", "flipud") for n in known.behind())
     return falls and not turned and known.signal[0] < known.signal[-1]
 
 
 def _half_of_the_times(known: Levels) -> Place | None:
     """Where times are drawn that leave out the later part of the table that they pick from."""
-    for node in ancestors(known.node, through=lambda n: n.op not in ("param", "batch")):
+    for node in known.behind():
         picks = node.op in ("getitem", "gather", "index_select") and node.inputs
         if not picks or not any(n is known.index for i in node.inputs[1:] for n in parts(i)):
             continue
@@ -212,13 +217,13 @@ def _fits(known: Levels) -> bool:
 
 def _root_of_product(known: Levels) -> bool:
     """True where a root is drawn of a running product: then squares add up to one, not factors."""
-    behind = [n.op for n in ancestors(known.node, through=lambda n: n.op not in ("param", "batch"))]
+    behind = [n.op for n in known.behind()]
     return "cumprod" in behind or ("sqrt" in behind and any(op in behind for op in ("cumsum", "cos")))
 
 
 def _table(known: Levels, *, small: bool) -> Place | None:
     """Where the table of levels is made: its running product, or the numbers that it starts from."""
-    behind = list(ancestors(known.node, through=lambda n: n.op not in ("param", "batch")))
+    behind = list(known.behind())
     products = [n for n in behind if n.op in ("cumprod", "cumsum") and row(n) is not None]
     for node in products:
         factors = row(node.inputs[0])

@@ -104,7 +104,11 @@ def _left_out(run: Rehearsing, event: Event, missing: list[Node], after: list[Ev
     count = f"{len(missing)} parameters ({names}, ...)" if len(missing) > 3 else names
     place: Place | None
     if late:
-        place = _attached(run, late[0], optimizer) or parting(_copy_of(run, late[0]) or late[0], optimizer)
+        place = (
+            _exchanged(run, late[0], optimizer)
+            or _attached(run, late[0], optimizer)
+            or parting(_copy_of(run, late[0]) or late[0], optimizer)
+        )
         text = f"{count}: made after the optimizer took its parameters, so no optimizer holds what learns here"
     else:
         last: Obj = near[-1].subject
@@ -121,6 +125,22 @@ def _copy_of(run: Rehearsing, param: Node) -> Obj | None:
         return None
     copies = [o for o in run.objects if o.copy_of is not None and is_module(o)]
     return next((o for o in copies if any(p is param for p in run.parameters(o)[0])), None)
+
+
+def _exchanged(run: Rehearsing, param: Node, optimizer: Obj) -> Place | None:
+    """Where the object that keeps the optimizer beside a network gives itself another one, again and again: no other
+    order of what is done before the training would help."""
+    for event in run.tape:
+        if event.name != "set" or event.serial < optimizer.serial or not isinstance(event.subject, Obj):
+            continue
+        if not event.turns:
+            continue
+        beside = any(v is optimizer for v in event.subject.attributes.values())
+        old, new = event.options.get("old"), event.args[1]
+        other = is_module(old) and is_module(new) and old is not new
+        if beside and other and any(p is param for p in run.parameters(new)[0]):
+            return event.place
+    return None
 
 
 def _attached(run: Rehearsing, param: Node, optimizer: Obj) -> Place | None:
@@ -189,6 +209,8 @@ def never_steps(run: Rehearsing) -> Iterator[Answer]:
         mine = ids(params)
         if not mine or mine & ever or any(written_by_hand(run, p) for p in params) or _handed_on(run, optimizer):
             continue
+        if _used_elsewhere(run, mine):
+            continue
         for event in backwards(run):
             if event.turns and event.place is not None and mine & ids(reached(event)):
                 assert optimizer.place is not None
@@ -216,6 +238,20 @@ def _always_empty(run: Rehearsing) -> Iterator[Answer]:
                 "no gradient is there when this steps: the backward comes later, and its gradients are cleared before"
             )
             yield Answer(mine[0].place, text, (giving[0].place,))
+
+
+def _used_elsewhere(run: Rehearsing, mine: set[int]) -> bool:
+    """True if gradients of these parameters become those of others (a server learns from what workers computed)."""
+    for event in run.tape:
+        given = event.name == "set_grad" or (
+            event.name.endswith("_") and isinstance(event.subject, Node) and event.subject.op == "grad"
+        )
+        if given and event.args and isinstance(event.subject, Node):
+            learner = event.subject if event.subject.op == "param" else event.subject.inputs[0]
+            grads = (n.inputs[0] for n in ancestors(event.args) if n.op == "grad" and n.inputs)
+            if id(learner) not in mine and any(id(p) in mine for p in grads):
+                return True
+    return False
 
 
 def _handed_on(run: Rehearsing, optimizer: Obj) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node
-from trainwreck.code.rehearsal.graph import near
+from trainwreck.code.rehearsal.domain import Node, Place, Value
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import ORDERS, Path, Step, meets, paths
 
@@ -50,10 +50,21 @@ def _apart(run: Rehearsing, meeting: Node, inside: list[Node], outside: list[Nod
         if step is not None and step.place is not None:
             which = "inputs" if here is inputs else "labels"
             text = f"the {which} are put in another order here, and what they are paired with is not"
-            return Answer(
-                step.place, text, tuple(p for p in (there[0].steps[-1].place, meeting.place) if p is not None)
-            )
+            place = step.place
+            scope = place[1]
+            sorts = isinstance(step.index, Node) and step.index.op in ("argsort", "part") and meeting.place is not None
+            if sorts and any(n.grad and n.place is not None and n.place[1] is scope for n in here[0].nodes):
+                place = given_back(step.place, meeting.place or place)  # the network's own: it is to put them back
+            proof = (there[0].steps[-1].place, meeting.place)
+            return Answer(place, text, tuple(p for p in proof if p is not None))
     return None
+
+
+def given_back(made: Place, meeting: Place) -> Place:
+    """What the function that sorts gives back; where it does all by itself, the comparison."""
+    scope = made[1]
+    value = next((v for v in scope.returns if v is not None), None)
+    return (value, scope) if value is not None and scope is not meeting[1] else meeting
 
 
 def _alone(here: list[Path], there: list[Path]) -> Step | None:
@@ -62,8 +73,10 @@ def _alone(here: list[Path], there: list[Path]) -> Step | None:
     for number, step in enumerate(here[0].steps):
         if step.key in shared or not _orders(step):
             continue
-        if not all(any(s.key == step.key for s in p.steps) for p in here):
+        if not all(any(s.key == step.key for s in p.steps) for p in here) or _put_back(here[0], step):
             continue
+        if any(_inverse(step.index, s.index) for s in here[0].steps[:number]):
+            continue  # this puts back what an earlier one moved
         made_together = all(paired(p, q) for p in here for q in there)
         if not made_together and not all(any(p.root is q.root for p in here) for q in there):
             continue
@@ -74,6 +87,32 @@ def _alone(here: list[Path], there: list[Path]) -> Step | None:
         if common_after or common_before or _in_step(here, there, step):
             return step
     return None
+
+
+def _put_back(path: Path, step: Step) -> bool:
+    """True where what was put in an order is picked by the inverse of it later, or written to the numbers in it."""
+    for node in path.nodes:
+        if node.op not in (*PICKS, *WRITES):
+            continue
+        for index in (n for item in (*node.inputs[1:], *node.options.values()) for n in parts(item)):
+            if (node.op in WRITES and index is step.index) or _inverse(index, step.index):
+                return True
+    return False
+
+
+def _inverse(index: Value, order: Value) -> bool:
+    """True for the order of an order, or numbers that were written by it: ``back[order] = arange(n)``."""
+    for node in ancestors(index, through=lambda n: n.op in CASTS | INVERTS or n.op == "part"):
+        given = ancestors(node.inputs, through=lambda n: n.op in CASTS) if node.op in INVERTS else ()
+        if any(n is order for n in given):
+            return True
+    return False
+
+
+CASTS = frozenset("to cpu cuda long int clone detach numpy tolist tensor as_tensor contiguous view reshape".split())
+INVERTS = frozenset(["argsort", "sort", "setitem", "scatter"])
+PICKS = frozenset(["getitem", "index_select", "gather", "take_along_dim"])
+WRITES = frozenset(["setitem", "scatter", "index_copy", "index_put"])
 
 
 def _in_step(here: list[Path], there: list[Path], step: Step) -> bool:

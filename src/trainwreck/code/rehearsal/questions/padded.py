@@ -14,7 +14,7 @@ from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.masks import PADDING_WORDS, padding
 from trainwreck.code.rehearsal.questions.roles import given, loss_place, losses, trained
 from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
-from trainwreck.code.rehearsal.questions.tokens import MOVES, trail
+from trainwreck.code.rehearsal.questions.trails import MOVES, trail
 from trainwreck.code.rehearsal.reshaping import MASKS
 
 DECODERS = frozenset(["transformer", "transformerdecoder", "transformerdecoderlayer"])

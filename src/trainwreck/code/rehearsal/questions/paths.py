@@ -266,6 +266,8 @@ def meets(loss: Value) -> Iterator[tuple[Node, list[Node], list[Node]]]:
         if not node.grad or node.op in _LAYERS:
             continue
         inner = [n for item in node.inputs for n in parts(item)]
+        if len(inner) > 2 and any(n.op == "param" for n in inner):
+            continue  # a layer with weights of its own: a cell that is given a state and an element
         inside = [n for n in inner if n.grad and n.op != "param"]
         outside = [n for n in inner if not n.grad and n.op != "param" and _is_data(n)]
         if inside and outside:

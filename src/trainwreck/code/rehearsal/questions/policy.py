@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
+from trainwreck.code.rehearsal.domain import Event, External, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
@@ -57,14 +56,17 @@ def _surrogate(term: Term) -> Iterator[Surrogate]:
         if first is not None and term.sign:
             inner = terms(first)
             for one in inner[:1] if len(inner) == 1 else inner[:2]:
-                yield from _surrogate(replace(one, weight=one.weight * term.weight, path=(*term.path, node, *one.path)))
+                yield from _surrogate(one._replace(weight=one.weight * term.weight, path=(*term.path, node, *one.path)))
         return
     pairs: list[tuple[Node, Node]] = [(node, f) for f in term.factors]
     if node.op == "mul" and len(node.inputs) >= 2:
         one, other = node.inputs[:2]
         if isinstance(one, Node) and isinstance(other, Node):
             pairs += [(one, other), (other, one)]
+    below = {id(n.inputs[1]) for n in term.path if n.op == "div" and len(n.inputs) > 1}
     for policy, advantage in pairs:
+        if id(advantage) in below:
+            continue
         found = log_probability(policy)
         if found is None or advantage.op in ("option", "mask") or _is_mask(advantage) or _counts(advantage):
             continue
@@ -82,7 +84,24 @@ def _counts(node: Node) -> bool:
 
 
 def _is_mask(node: Node) -> bool:
-    return any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "invert") for n in near(node, 4))
+    return any(n.op in TESTS for n in near(node, 4)) or _only_flags(node)
+
+
+def _only_flags(node: Node, depth: int = 0) -> bool:
+    """True for flags that were put together, or their shares: which steps belong to an episode."""
+    if node.op in TESTS or node.op in ("and", "or", "not") or depth > DEPTH:
+        return depth <= DEPTH
+    if node.op in ("ones", "zeros"):
+        kind = node.options.get("dtype")
+        return isinstance(kind, External) and kind.name in ("bool", "bool_")
+    if node.op not in ARRAYS | {"copy", "div"} or node.op == "setitem":
+        return False
+    held = [p for i in (node.inputs if node.op == "either" else node.inputs[:1]) for p in parts(i)]
+    return bool(held) and all(_only_flags(h, depth + 1) for h in held)
+
+
+TESTS = frozenset(["eq", "ne", "lt", "gt", "le", "ge", "invert"])
+DEPTH = 12
 
 
 def log_probability(node: Node, depth: int = 0) -> tuple[Node, int] | None:

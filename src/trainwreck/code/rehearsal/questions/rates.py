@@ -9,9 +9,10 @@ from trainwreck.code.rehearsal.domain import Event, Node, Obj, Table, Value
 from trainwreck.code.rehearsal.graph import OPAQUE, graph
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import number, times
+from trainwreck.code.rehearsal.questions.curves import factor
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.places import literal
-from trainwreck.code.rehearsal.questions.schedules import driven, factor, schedules
+from trainwreck.code.rehearsal.questions.schedules import driven, schedules
 
 ADAPTIVE = frozenset(["Adam", "AdamW", "NAdam", "RAdam", "Adamax"])
 COUPLED = frozenset(["SGD", "Adam", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax"])
@@ -36,15 +37,23 @@ KEPT = frozenset(["load_state_dict", "copy_"])
 
 
 def groups(run: Rehearsing, name: str, place: int | None) -> Iterator[tuple[Obj, Table, Value, Event]]:
-    """Each group of each optimizer that steps in a loop, with the value of an option there and the last step."""
+    """Each group of each optimizer that steps in a loop, with the value of an option there and the last step.
+
+    Not meant: a loop that makes one optimizer for each of several values, to see which does best."""
     for optimizer in run.objects:
         mine = [s for s in steps(run) if s.subject is optimizer and s.turns]
-        if not mine:
+        if not mine or _tried(run, optimizer, name, place):
             continue
         for group in run.groups(optimizer).items:
             if isinstance(group, Table):
                 default = optimizer.get(name, place)
                 yield optimizer, group, group.entries.get(name, default), mine[-1]
+
+
+def _tried(run: Rehearsing, optimizer: Obj, name: str, place: int | None) -> bool:
+    """True where turns of a loop make such an optimizer at this line, with another number in each."""
+    made = [o for o in run.objects if o.turns and o.place == optimizer.place and o.kind == optimizer.kind]
+    return optimizer.place is not None and len({number(run, o.get(name, place)) for o in made} - {None}) > 1
 
 
 def high(run: Rehearsing) -> Iterator[Answer]:

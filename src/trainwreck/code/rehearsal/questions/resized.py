@@ -14,12 +14,14 @@ from trainwreck.code.rehearsal.questions.roles import users
 RESIZES = frozenset(["interpolate", "resize", "upsample", "adaptive_avg_pool2d", "avg_pool2d"])
 
 Size = tuple[str, object]
+"""What is asked for: by which argument, and how much; or by how many times the size grows."""
 
 
 def resized_there(run: Rehearsing) -> Iterator[Answer]:
     """What one line makes is given to a network in another size than it was trained with."""
     train, held = inputs_of(run)
     taught: dict[tuple[int, int], set[tuple[Size, ...]]] = {}
+    growths = {_growths(path) for _, path in train} - {None}
     for event, path in train:
         taught.setdefault((id(event.subject), made_by(path)), set()).add(tuple(s for s, _ in _sizes(path)))
     asked: dict[tuple[int, int], set[tuple[Size, ...]]] = {}
@@ -33,8 +35,8 @@ def resized_there(run: Rehearsing) -> Iterator[Answer]:
             continue
         if any(size[1] is None for size, _ in mine) or tuple(s for s, _ in mine) in known:
             continue
-        if not _judged(run, event):
-            continue
+        if not _judged(run, event) or _growths(path) in growths:
+            continue  # or larger images, of which each part is as large as it was
         if known & asked[(id(event.subject), made_by(path))]:
             continue  # several sizes are tried, that of the training among them
         node = mine[-1][1]
@@ -62,6 +64,18 @@ def _judged(run: Rehearsing, event: Event) -> bool:
 def _sizes(path: Path) -> list[tuple[Size, Node]]:
     """The changes of size on the way, with what they ask for."""
     return [((node.op, _asked(node)), node) for node in path.nodes if node.op in RESIZES]
+
+
+def _growths(path: Path) -> tuple[float, ...] | None:
+    """By how many times the last axis grows at each change of size; None where that isn't known of all."""
+    found: list[float] = []
+    for _, node in _sizes(path):
+        before = node.inputs[0].shape.dims[-1:] if node.inputs and isinstance(node.inputs[0], Node) else ()
+        ends = [d for d in (*before, *node.shape.dims[-1:]) if isinstance(d, int) and d > 0]
+        if len(ends) < 2:
+            return None
+        found.append(ends[1] / ends[0])
+    return tuple(found)
 
 
 def _asked(node: Node) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value, candidates
@@ -151,8 +151,7 @@ def loss_place(node: Node) -> Place | None:
     return node.owner.place if node.owner is not None and node.owner.place is not None else node.place
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """All values lie in ``low..high``. ``free``: really spread over all of it, without a bound that is known."""
 
     low: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.bounds import origin
 from trainwreck.code.rehearsal import Rehearsing
@@ -55,8 +55,7 @@ def lost_in_bfloat16(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(place, text, tuple(p for p in (optimizer.place,) if p is not None))
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(NamedTuple):
     """What decided the type of a parameter."""
 
     name: str

@@ -160,6 +160,8 @@ def _drawn(node: Node) -> Size | None:
         if any(isinstance(v, Node) for v in (loc, scale, *inputs[:2])):
             return None
         return Size(float(centre), abs(float(spread)))
+    if any(isinstance(v, Node) for v in inputs[:2]):
+        return None  # a limit that is computed: the numbers that remain are others (how many there are)
     low, high = node.options.get("low"), node.options.get("high")
     bounds = [v for v in (low, high) if isinstance(v, int | float)] or numbers[:2]
     if len(bounds) == 1:
@@ -356,4 +358,4 @@ def _real(node: Node) -> bool:
     return any("float" in str(getattr(v, "dotted", v)) for v in wanted)
 
 
-__all__ = ["Size", "large_inputs", "large_targets", "size"]
+__all__ = ["KEEPS", "Size", "large_inputs", "large_targets", "size"]

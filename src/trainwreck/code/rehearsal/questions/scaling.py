@@ -142,13 +142,19 @@ def clipped_elsewhere(run: Rehearsing) -> Iterator[Answer]:
                 when = "before the backward" if near.serial > event.serial else "after the step"
                 text = f"clipping stands {when}: it finds no gradient that is still to be used"
                 yield Answer(event.place, text, (near.place,) if near.place is not None else ())
-            elif any(_blind(b) for b in backwards(run)):
-                continue  # what a transformed function makes of parameters isn't followed
+            elif any(_blind(b) or _cut_from(b, params) for b in backwards(run)):
+                continue  # what a transformed function makes of parameters isn't followed, nor is a cut graph
             elif any(b.turns for b in backwards(run)) and parameters_of(event.get("parameters", 0))[1]:
                 yield Answer(event.place, "these parameters get no gradient from any backward: others are meant", ())
         elif after and not any(ids(params) & ids(held(s)) for s in after):
             text = "the parameters that are clipped here are not those that the next step moves"
             yield Answer(event.place, text, tuple(s.place for s in after[:1] if s.place is not None))
+
+
+def _cut_from(backward: Event, params: list[Node]) -> bool:
+    """True where the loss is made of these parameters all the same, and something on the way takes the gradient."""
+    wanted = ids(params)
+    return any(id(n) in wanted for n in ancestors(backward.subject))
 
 
 def _blind(backward: Event) -> bool:

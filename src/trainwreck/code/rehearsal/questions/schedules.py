@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.clocks import zero_written
 from trainwreck.code.rehearsal.questions.counts import counts_batches, number, times, trips
+from trainwreck.code.rehearsal.questions.curves import APART, FUNCTIONS, NEVER_SEEN, factor, faded, idle_for
 from trainwreck.code.rehearsal.questions.gradients import steps
 
 HORIZONS = {
@@ -25,10 +26,6 @@ HORIZONS = {
     "get_polynomial_decay_schedule_with_warmup": ("num_training_steps", 2), "get_scheduler": ("num_training_steps", 3),
 }  # fmt: skip
 """The argument that says how long a schedule is, with its place."""
-NEVER_SEEN = 1e-6
-"""A factor on the rate below which nothing is learned any more."""
-APART = 3
-"""So many times fewer (or more) steps than the schedule is long are no matter of taste."""
 
 
 def schedules(run: Rehearsing) -> list[Obj]:
@@ -131,6 +128,10 @@ def _too_rare(
         last, before, whole = (factor(run, scheduler, int(k)) for k in (done, done - 1, updates))
         if last is not None and before is not None and whole is not None and before < last < whole / 1.5:
             return f"is still warming up at the end: it moves only {done:g} times in {updates:g} updates"
+    if scheduler.name in FUNCTIONS and len(move.turns) < len(user.turns) and done and updates:
+        idle = idle_for(run, scheduler, done, updates)
+        if idle:
+            return idle
     lengths = horizon(run, scheduler)
     each = scheduler.get("steps_per_epoch", 4) if scheduler.name == "OneCycleLR" else None
     if each not in (None, 1) and len(move.turns) < len(user.turns):
@@ -166,6 +167,10 @@ def _too_often(run: Rehearsing, scheduler: Obj, move: Event, done: float | None)
         ):
             return f"shrinks the rate by {gamma:g} with every batch: {gamma**done:.0e} of it is left at the end"
         return ""
+    if scheduler.name in FUNCTIONS:
+        gone = faded(run, scheduler, epochs, done)
+        if gone:
+            return gone
     lengths = horizon(run, scheduler)
     if scheduler.name in ("OneCycleLR",) and scheduler.get("steps_per_epoch", 4) is not None:
         return ""
@@ -251,18 +256,6 @@ def _looked_up(name: str, frame: Frame | None) -> Value:
             return frame.names[name]
         frame = frame.parent
     return None
-
-
-def factor(run: Rehearsing, scheduler: Obj, at: int) -> float | None:
-    """What a function of the program gives for the factor on the rate after ``at`` moves."""
-    function = scheduler.get("lr_lambda", 1)
-    function = function.items[0] if isinstance(function, Items) and function.items else function
-    if scheduler.place is None or function is None:
-        return None
-    before = len(run.tape), run.maybe
-    found = run.call(function, [at], {}, scheduler.place, Frame(scheduler.place[1], {}))
-    del run.tape[before[0] :]
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
 def never_moved(run: Rehearsing) -> Iterator[Answer]:

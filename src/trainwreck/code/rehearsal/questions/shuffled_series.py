@@ -13,7 +13,7 @@ from trainwreck.code.rehearsal.questions.paths import Path, meets
 from trainwreck.code.rehearsal.questions.roles import backwards
 from trainwreck.code.rehearsal.questions.smoothing import THROUGH
 from trainwreck.code.rehearsal.questions.splits import keys, sides
-from trainwreck.code.rehearsal.questions.windows import Window, columns, number, windows_behind
+from trainwreck.code.rehearsal.questions.windows import GATHERS, Window, columns, number, window_of, windows_behind
 
 ORDERS = frozenset(["randperm", "permutation"])
 
@@ -29,7 +29,7 @@ def split_at_random(run: Rehearsing) -> Iterator[Answer]:
         if order is None:
             continue
         other = next((t for t in both.train if t.root is held.root and _order(t) is order and _apart(t, held)), None)
-        if other is not None and order.place is not None:
+        if other is not None and order.place is not None and not _cut_afterwards(held, order):
             found = (order, order.place)
             break
     if found is None or not (_overlapping(run) or forecasts_itself(run)):
@@ -52,6 +52,22 @@ def _order(path: Path) -> Node | None:
 def _apart(train: Path, held: Path) -> bool:
     """True where different parts were taken from the order: not a look at the training data."""
     return keys(train) != keys(held) or {s.key for s in train.steps} != {s.key for s in held.steps}
+
+
+def _cut_afterwards(path: Path, order: Node) -> bool:
+    """True where the order is one of whole series, and the windows are cut out of each afterwards."""
+    ordered = alone = False
+    for node in path.nodes:
+        index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+        along = index[-1] if isinstance(index, tuple) and len(index) > 1 else None
+        if ordered and index is not None and (alone or (isinstance(along, Obj) and along.kind == "builtins.slice")):
+            return True
+        if not ordered and (node.op == "unfold" or ((cut := window_of(node)) is not None and not cut.single)):
+            return False  # the windows themselves are ordered, and parts of them taken later
+        if any(order is n for n in near(index, 12)):
+            ordered, alone = True, isinstance(index, Node) and index.op == "element"
+        alone = (alone and node.op not in GATHERS) or (ordered and node.op == "element")
+    return False
 
 
 def _overlapping(run: Rehearsing) -> bool:

@@ -143,6 +143,8 @@ def masked_to_zero(run: Rehearsing) -> Iterator[Answer]:
         small = node.op in ("min", "amin") or (node.op == "topk" and node.options.get("largest") is False)
         if not small or not node.inputs or not isinstance(node.inputs[0], Node) or node.full.startswith("builtins."):
             continue
+        if len(node.inputs) > 1 and isinstance(node.inputs[1], Node):
+            continue  # the lesser of two values, element by element
         at: Value = node.inputs[0]
         for _ in range(4):
             if isinstance(at, Node) and at.op in STRUCTURE and at.inputs:

@@ -6,19 +6,22 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from trainwreck.code.facts import HELD, TRAIN
+from trainwreck.code.facts import HELD, TRAIN, names
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import (
+    CREATES,
     ORDERS,
     REDUCTIONS,
     Path,
     evaluated,
+    meets,
     paths,
     trained,
 )
+from trainwreck.code.rehearsal.questions.windows import window_of
 from trainwreck.core.evidence import Severity
 
 SLICE = 4
@@ -28,6 +31,8 @@ CHOSEN = frozenset(
     sum""".split()
 )
 """What makes one selection of several parts, or of what is left."""
+UNKNOWN = 1 << 40
+"""Stands for a length that isn't known: more than any number of rows."""
 FITS = frozenset(["fit", "fit_transform"])
 MAX_WAYS = 48
 """Ways on each side: some questions compare all of one side with all of the other."""
@@ -94,7 +99,7 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for node in list(used.values()):
         for place, array in _summaries(run, node):
-            if id(array) in told:
+            if id(array) in told or _of_a_turn(array):
                 continue
             told.add(id(array))
             for source in paths(run, array):
@@ -109,6 +114,13 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
                 mild: Severity | None = "suggestion" if _judged_apart(run, both, array) else None
                 yield Answer(place, text, tuple(p for p in (split.place,) if p is not None), severity=mild)
                 break
+
+
+def _of_a_turn(array: Node) -> bool:
+    """True for a window that a loop cuts by its own number: the first one looks as if its ends were written out."""
+    place = array.place[0] if array.op == "getitem" and array.place is not None else None
+    cut = names(place.slice) if isinstance(place, ast.Subscript) and isinstance(place.slice, ast.Slice) else set()
+    return any(isinstance(t.node, ast.For) and names(t.node.target) & cut for t in array.turns)
 
 
 def _judged_apart(run: Rehearsing, both: Sides, array: Node) -> bool:
@@ -194,7 +206,7 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             inside = _continues(held, train) and _same_rows(train, held)
             if (not inside and not _overlap(train, held)) or _put_together(train, held):
                 continue
-            if not inside and _aimed_at(train, held, both.train):
+            if not inside and (_aimed_at(train, held, both.train) or _looks_back(train, held)):
                 continue
             step = held.fixed[len(train.fixed)] if inside else held.fixed[-1]
             if step.place is None or id(step.place[0]) in told:
@@ -202,12 +214,24 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             names = _names(run, step.place)
             if not any(HELD.search(name) for name in names.split() + _written_at(step.place)):
                 continue
+            if learned_without_targets(run, train):
+                continue
             told.add(id(step.place[0]))
             place, other = step.place, train.fixed[-1].place if train.fixed else None
             if not inside and other is not None and _after(other, place):
                 place, other = other, place  # the part that is cut second should have left out the first
             text = "these rows are held out for the evaluation, and the training uses them too"
             yield Answer(place, text, tuple(p for p in (other, event.place) if p is not None))
+
+
+def learned_without_targets(run: Rehearsing, path: Path) -> bool:
+    """True for rows that go into losses which compare them with no data at all (an entropy, by how much they were
+    turned): a network that adapts itself to inputs as they come."""
+    learned = (e for e in run.tape if e.name == "backward")
+    events = [e for e in learned if any(n is path.nodes[-1] for n in ancestors(e.subject))]
+    targets = [n for e in events for _, _, outside in meets(e.subject) for n in outside]
+    roots = [p.root for n in targets for p in paths(run, n)]
+    return bool(events) and all(r.op in CREATES and r is not path.root for r in roots)
 
 
 def _put_together(train: Path, held: Path) -> bool:
@@ -295,6 +319,38 @@ def _aimed_at(train: Path, held: Path, all_trained: Sequence[Path]) -> bool:
         if common <= ahead == (mine[0] or 0) - (inputs[0] or 0):
             return True
     return False
+
+
+def _looks_back(train: Path, held: Path) -> bool:
+    """True where the held out rows begin in the training's by less than a window that is cut out of them: so much is
+    only looked back at from the first element that is to be predicted."""
+    mine, theirs = _bounds(train.fixed[-1].key), _bounds(held.fixed[-1].key)
+    if mine is None or theirs is None or mine[1] is None or not theirs[0] or theirs[0] <= (mine[0] or 0):
+        return False
+    if theirs[1] is not None and theirs[1] <= mine[1]:
+        return False
+    cuts = [n for n, node in enumerate(held.nodes) if _cut_by(node, held.fixed[-1].index)]
+    after = held.nodes[cuts[-1] + 1 :] if cuts else ()
+    return any(mine[1] - theirs[0] < size for n in after if (size := _length(n)) is not None)
+
+
+def _cut_by(node: Node, index: Value) -> bool:
+    given = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    return index is not None and (given is index or (isinstance(given, tuple) and bool(given) and given[0] is index))
+
+
+def _length(node: Node) -> int | None:
+    """The length of the windows that are cut here."""
+    if node.op in ("unfold", "sliding_window_view"):
+        given = node.options.get("size", (*node.inputs, None, None)[2 if node.op == "unfold" else 1])
+        return given if isinstance(given, int) else None
+    window = window_of(node)
+    if window is not None:
+        between = window.last.less(window.first)
+        return None if window.single else UNKNOWN if between is None else between + 1
+    index = node.inputs[1] if node.op == "getitem" and node.turns and len(node.inputs) > 1 else None
+    cut = _bounds(("slice", *index.args)) if isinstance(index, Obj) and index.kind == "builtins.slice" else None
+    return cut[1] - (cut[0] or 0) if cut is not None and cut[1] is not None else None
 
 
 def _both_from_one_end(one: object, other: object) -> bool:

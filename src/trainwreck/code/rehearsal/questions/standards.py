@@ -1,25 +1,20 @@
-"""Data standardised by hand, and rankings: is what is subtracted a mean, and what is ranked a score?"""
+"""Data standardised by hand: is what is subtracted a mean, and what is divided by a spread?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Value
+from trainwreck.code.rehearsal.domain import Node, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import key_of
-from trainwreck.code.rehearsal.questions.roles import JOINS
 
 SPREADS = frozenset(["std", "var", "nanstd", "nanvar"])
 CENTRES = frozenset(["mean", "nanmean", "median", "nanmedian", "sum", "nansum"])
 KEEPS = frozenset(
     "T mT t add clip clamp clamp_min maximum item float astype reshape view getitem unsqueeze either to".split()
 )
-RANKS = frozenset(["argsort", "sort", "rankdata", "searchsorted", "argpartition"])
-HARD = frozenset(["gt", "ge", "lt", "le", "eq", "round", "compare"])
-MAX_CHAIN = 16
-SAME = frozenset("float long int astype numpy cpu detach to squeeze view reshape double item flatten tensor".split())
 
 
 def not_standard(run: Rehearsing) -> Iterator[Answer]:
@@ -152,31 +147,3 @@ def _different(node: Node, one: Value, other: Value) -> bool:
         return axes is not None and {i % axes for i in sides[0]} != {i % axes for i in sides[1]}
     few, many = sorted((set(s) for s in sides), key=len)
     return not few <= many  # a mean of each sample, and a spread over all of them, are meant
-
-
-def ranked_labels(run: Rehearsing) -> Iterator[Answer]:
-    """Hard decisions of a network that are put in order: of so many equal values no ranking follows."""
-    told: set[int] = set()
-    for node in run.nodes:
-        if node.op not in RANKS or node.grad or not node.inputs:
-            continue
-        value = _gathered(node.inputs[0])
-        if not isinstance(value, Node) or value.op not in HARD or value.place is None or id(value.place[0]) in told:
-            continue
-        right = value.op == "eq" and all(isinstance(i, Node) for i in value.inputs[:2])  # is it the label?
-        if not right and any(n.op == "param" for n in ancestors(value)):
-            told.add(id(value.place[0]))
-            text = "hard decisions are ranked: the scores before the threshold are meant"
-            yield Answer(value.place, text, (node.place,) if node.place is not None else ())
-
-
-def _gathered(value: Value) -> Value:
-    """Behind changes of type and what puts the batches of a loop together."""
-    for _ in range(MAX_CHAIN):
-        if isinstance(value, Items) and value.items:
-            value = value.items[-1]
-        elif isinstance(value, Node) and value.op in SAME | JOINS and value.inputs:
-            value = value.inputs[0]
-        else:
-            break
-    return value

@@ -31,10 +31,10 @@ def stuck(run: Rehearsing) -> Iterator[Answer]:
     losses = [e for e in backwards(run) if isinstance(e.subject, Node)]
     if not losses or any(e.name in LOADS for e in run.tape) or any(True for _ in both_zero(run)):
         return
-    start = min(e.serial for e in run.tape if e.name == "backward")
+    starts = sorted(e.serial for e in run.tape if e.name == "backward")
     values = [n for e in losses for n in graph(e.subject)]
     params = {id(n): n for n in values if n.op == "param"}
-    zero = {k for k, p in params.items() if p.trainable is not False and _surely_zero(p, start)}
+    zero = {k for k, p in params.items() if p.trainable is not False and _surely_zero(p, _start(starts, p))}
     first = set(zero)
     for _ in range(len(zero) + 1):
         moved = {k for e in losses for k in _moved(e.subject, zero)} & zero
@@ -42,12 +42,17 @@ def stuck(run: Rehearsing) -> Iterator[Answer]:
             break
         zero -= moved
     dead = [params[k] for k in first & zero]
-    places = [(p, place) for p in dead if (place := _written_at(p, start)) is not None]
+    places = [(p, place) for p in dead if (place := _written_at(p, _start(starts, p))) is not None]
     if places and losses[0].place is not None:
         places.sort(key=lambda pair: getattr(pair[1][0], "lineno", 0))
         text = "this parameter starts at zero and its gradient is a multiple of another zero: it never moves"
         others = tuple(place for _, place in places[1:3])
         yield Answer(places[0][1], text, (*others, losses[0].place))
+
+
+def _start(starts: list[int], param: Node) -> int:
+    """The first backward after the parameter was made: an adapter comes after the training of what it adapts."""
+    return next((s for s in starts if s > param.serial), starts[0])
 
 
 def _surely_zero(param: Node, start: int) -> bool:

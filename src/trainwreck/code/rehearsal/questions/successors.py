@@ -127,9 +127,11 @@ def _picks(value: Value) -> Node | None:
 
 
 def worst_action(run: Rehearsing) -> Iterator[Answer]:
-    """Of the values of all actions that may follow, the target takes the least."""
+    """Of the values of all actions that may follow, the target takes the least.
+
+    Not meant: values of what is to be small (costs), of which the agent takes the least where it acts."""
     for one in fits(run):
-        if _picks(one.output) is None:
+        if _picks(one.output) is None or _least_is_best(run, one):
             continue
         for node in extremes(one.found.value, LEAST | CHOSEN):
             if node.op in LEAST:
@@ -144,6 +146,35 @@ def worst_action(run: Rehearsing) -> Iterator[Answer]:
                     text = "the target takes the value of the action that is worst by this"
                     yield Answer(chosen.place, text, proof_of(one))
                     return
+
+
+def _least_is_best(run: Rehearsing, one: Fitted) -> bool:
+    """True where the action with the least of these values is taken, outside of the target."""
+    learned = parameters_behind(one.output, through_grad=True)
+    inside = {id(n) for n in ancestors(one.found.value, through=lambda n: n.op not in RAW)}
+    asked = (n.inputs[0] for n in run.nodes if n.op == "argmin" and n.inputs and id(n) not in inside)
+    return any(isinstance(a, Node) and parameters_behind(a).keys() >= learned.keys() for a in asked)
+
+
+def _chosen_elsewhere(run: Rehearsing, one: Fitted) -> bool:
+    """True where the network that learns here (or its copy) is anywhere given a state beside what a network made."""
+    learned = parameters_behind(one.output, through_grad=True).keys()
+    for node in run.nodes:
+        given = node.inputs[0] if node.op in RAW and node.inputs else None
+        if not isinstance(given, Node) or given.op not in ("cat", "concat", "concatenate"):
+            continue
+        weights = {id(q) for p in node.inputs if isinstance(p, Node) and p.op == "param" for q in (p, *parts(p.inputs))}
+        items = [p for i in given.inputs[:1] for p in parts(i)]
+        if weights & learned and any(put_aside(i) for i in items) and any(parameters_behind(i) for i in items):
+            return True
+    return False
+
+
+def _joined(output: Node) -> set[int]:
+    """How many values are put together for the networks behind an output."""
+    behind = ancestors(output, through=lambda n: n.op != "param" and not put_aside(n))
+    joins = (n for n in behind if n.op in ("cat", "concat", "concatenate"))
+    return {len([p for i in n.inputs[:1] for p in parts(i)]) for n in joins}
 
 
 def _of_several(node: Node) -> bool:
@@ -284,13 +315,20 @@ def any_action(run: Rehearsing) -> Iterator[Answer]:
 
 def another_action(run: Rehearsing) -> Iterator[Answer]:
     """A critic is asked about the next state with the action that was taken before, or about the state before with the
-    action that comes next."""
+    action that comes next.
+
+    Not meant: what stands beside the state is a goal. It is where the value of the action is picked, and where the
+    critic is nowhere asked about what a network chose."""
     for one in fits(run):
+        if _picks(one.output) is not None or not _chosen_elsewhere(run, one):
+            continue
         mine = states(one.output)
         for node in ancestors(one.found.value, through=lambda n: n.op != "param"):
             if node.op not in ("cat", "concat", "concatenate") or len(states(one.output)) < 2:
                 continue
             items = [p for i in node.inputs[:1] for p in parts(i)]
+            if len(items) not in _joined(one.output):
+                continue  # another network, that is not asked about an action
             plain = [i for i in items if put_aside(i)]
             chosen = [i for i in items if not put_aside(i) and parameters_behind(i)]
             before = [i for i in plain if id(i) in mine]

@@ -276,7 +276,7 @@ def states(value: Node) -> set[int]:
     queue, seen = [value], {id(value)}
     while queue and len(seen) < 600:
         node = queue.pop()
-        for item in node.inputs:
+        for item in node.inputs[:1] if node.op.endswith("_as") else node.inputs:
             for inner in parts(item):
                 if id(inner) in seen or inner.op == "param":
                     continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trainwreck.code.bounds import origin
 from trainwreck.code.rehearsal import Rehearsing
@@ -19,8 +19,7 @@ MAX_TERMS = 60
 PASSED = frozenset(["scale", "dropout", "all_reduce", "nan_to_num", "either"])
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """``weight * factors * reductions(node)`` is added to the loss."""
 
     node: Node
@@ -77,7 +76,7 @@ def _apart(term: Term) -> Iterator[Term]:
     elif node.op in ("mul", "div") and len(inputs) >= 2:
         yield from _product(term, node, path)
     elif node.op in REDUCING and isinstance(first, Node) and node.full[:9] != "builtins.":
-        yield replace(term, node=first, reductions=(*term.reductions, node), path=path)
+        yield term._replace(node=first, reductions=(*term.reductions, node), path=path)
     elif node.op in JOINS or (node.op in REDUCING and isinstance(first, Items | tuple)):
         items = list(first) if isinstance(first, tuple) else list(first.items) if isinstance(first, Items) else []
         for item in items:
@@ -85,32 +84,32 @@ def _apart(term: Term) -> Iterator[Term]:
     elif node.op == "either":
         for item in candidates(node):
             if isinstance(item, Node):
-                yield replace(term, node=item, sure=False, path=path)
+                yield term._replace(node=item, sure=False, path=path)
     elif node.op in (STRUCTURE | PASSED) - {"detach", "detach_", "data"} and isinstance(first, Node):
-        yield replace(term, node=first, path=path)
+        yield term._replace(node=first, path=path)
 
 
 def _one(term: Term, item: Value, factor: float, path: tuple[Node, ...]) -> Iterator[Term]:
     if isinstance(item, Node):
-        yield replace(term, node=item, weight=term.weight * factor, path=path)
+        yield term._replace(node=item, weight=term.weight * factor, path=path)
 
 
 def _product(term: Term, node: Node, path: tuple[Node, ...]) -> Iterator[Term]:
     one, other = node.inputs[0], node.inputs[1]
     if node.op == "div":
         if isinstance(other, int | float) and isinstance(one, Node) and other:
-            yield replace(term, node=one, weight=term.weight / other, path=path)
+            yield term._replace(node=one, weight=term.weight / other, path=path)
         elif isinstance(one, Node) and isinstance(other, Node) and one.grad and not other.grad:
-            yield replace(term, node=one, factors=(*term.factors, other), path=path)
+            yield term._replace(node=one, factors=(*term.factors, other), path=path)
         return
     number = number_of(other)
     for constant, rest in ((number_of(one), other), (number, one)):
         if constant is not None and isinstance(rest, Node):
-            yield replace(term, node=rest, weight=term.weight * constant, path=path)
+            yield term._replace(node=rest, weight=term.weight * constant, path=path)
             return
     if isinstance(one, Node) and isinstance(other, Node) and one.grad != other.grad:
         kept, factor = (one, other) if one.grad else (other, one)
-        yield replace(term, node=kept, factors=(*term.factors, factor), path=path)
+        yield term._replace(node=kept, factors=(*term.factors, factor), path=path)
 
 
 def number_of(value: Value) -> float | None:
@@ -184,7 +183,8 @@ def squared_error(node: Node) -> tuple[Node, Node] | None:
     """The two sides of ``(a - b) ** 2``, ``(a - b).square()``, ``.abs()``, ``norm(a - b)`` or of a loss for errors."""
     inputs = node.inputs
     if node.op in ERRORS and len(inputs) >= 2 and isinstance(inputs[0], Node) and isinstance(inputs[1], Node):
-        return inputs[0], inputs[1]
+        gap = _difference(inputs[0]) if inputs[1].op in ("zeros", "zeros_like", "new_zeros") else None
+        return gap or (inputs[0], inputs[1])
     if node.op in ("pow", "square", "abs", "norm") and inputs and isinstance(inputs[0], Node):
         if node.op == "pow" and (len(inputs) < 2 or inputs[1] not in (2, 2.0)):
             return None
@@ -253,8 +253,7 @@ def axes(node: Node) -> tuple[int, ...] | None:
     return tuple(a for a in given if isinstance(a, int)) if isinstance(given, tuple) and given else None
 
 
-@dataclass(frozen=True, slots=True)
-class Divergence:
+class Divergence(NamedTuple):
     """A Gaussian KL term: of the posterior whose mean is ``mean``."""
 
     term: Term

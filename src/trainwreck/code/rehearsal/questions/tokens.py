@@ -12,132 +12,14 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.attending import attention, blind_mask, convolved, handed_mask
 from trainwreck.code.rehearsal.questions.roles import given, losses
+from trainwreck.code.rehearsal.questions.trails import END, MOVES, Trail, put_behind, start_of, trail
 
-MOVES = frozenset(
-    """view reshape flatten contiguous to long cuda cpu clone detach transpose permute t T ravel int unsqueeze squeeze
-    tensor as_tensor from_numpy astype batch buffer pin_memory type float identity rearrange data""".split()
-)
-"""What leaves each token at its position."""
 RECURRENT = frozenset(["lstm", "gru", "rnn"])
 RESHAPES = frozenset(["view", "reshape", "unflatten", "rearrange", "permute", "transpose", "movedim"])
+TRANSDUCED = frozenset(["rnnt_loss", "rnntloss"])
+"""Losses over all ways to lay the tokens along the frames."""
 
 
-END = "end"
-"""Symbol of a position that is counted from the end."""
-
-
-class Trail(NamedTuple):
-    """Where tokens come from: the values at the root, the position of the first, and what else it depends on."""
-
-    root: Node
-    start: int
-    symbols: tuple[tuple[object, int], ...]
-    cut: Node | None
-    """The slice nearest to the use."""
-
-
-def trail(value: Value) -> Trail | None:
-    """None where the way can't be followed."""
-    start = 0
-    symbols: Counter[object] = Counter()
-    cut: Node | None = None
-    at = value
-    for _ in range(80):
-        if isinstance(at, Node) and at.op == "either":
-            known = [c for c in candidates(at) if c is not None]
-            if len(known) == 1:
-                at = known[0]
-                continue
-        if not isinstance(at, Node):
-            return None
-        if at.op == "getitem" and len(at.inputs) > 1:
-            index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
-            if any(isinstance(i, Obj) and i.args[:2] != (None, None) for i in index):
-                cut = cut or at
-            for part in index:
-                moved = _start(part)
-                if moved is None:
-                    return None
-                start += moved[0]
-                symbols.update(moved[1])
-            at = at.inputs[0]
-        elif at.op == "roll" and len(at.inputs) > 1 and isinstance(at.inputs[1], int):
-            start -= at.inputs[1]
-            cut = cut or at
-            at = at.inputs[0]
-        elif at.op in ("masked_fill", "setitem") and at.inputs:
-            at = at.inputs[0]
-        elif at.op == "element" and at.inputs and isinstance(at.inputs[0], Node):
-            symbols["row"] += 1
-            at = at.inputs[0]
-        elif at.op in ("cat", "concat") and (joined := _behind_start(at)) is not None:
-            start -= 1
-            cut = cut or at
-            at = joined
-        elif at.op in ("stack", "cat") and (first := _first(at)) is not None:
-            at = first
-        elif at.op in MOVES and at.inputs and isinstance(at.inputs[0], Node):
-            at = at.inputs[0]
-        else:
-            return Trail(at, start, tuple(sorted(symbols.items(), key=repr)), cut)
-    return None
-
-
-def _first(node: Node) -> Node | None:
-    held = node.inputs[0] if node.inputs else None
-    items = list(held) if isinstance(held, tuple) else held.items if isinstance(held, Items) else []
-    return items[0] if items and isinstance(items[0], Node) else None
-
-
-def _behind_start(node: Node) -> Node | None:
-    """What a token for the start is put before: all positions move back by one."""
-    held = node.inputs[0] if node.inputs else None
-    items = list(held) if isinstance(held, tuple) else held.items if isinstance(held, Items) else []
-    if len(items) != 2 or not all(isinstance(i, Node) for i in items) or getattr(held, "more", False):
-        return None
-    return items[1] if items[0].op in ("full", "zeros", "full_like", "zeros_like", "new_full", "new_zeros") else None
-
-
-def _start(part: Value) -> tuple[int, list[object]] | None:
-    """Where a slice starts: a number and symbols; None where it can't be told."""
-    if part is None or part is Ellipsis:
-        return 0, []
-    if isinstance(part, Obj):
-        begin, _, step = (*part.args, None, None, None)[:3]
-        if step not in (None, 1):
-            return None
-        if begin is None:
-            return 0, []
-        if isinstance(begin, int):
-            return (begin, []) if begin >= 0 else (begin, [END])
-        return _sum(begin) if isinstance(begin, Node) else None
-    if isinstance(part, Node):
-        return 0, [("row", _key(part))]
-    return (0, [("row", part)]) if isinstance(part, int | str) else None
-
-
-def _sum(value: Node) -> tuple[int, list[object]]:
-    """``i + 1`` as (1, [i])."""
-    if value.op in ("add", "sub") and len(value.inputs) == 2:
-        one, other = value.inputs
-        if isinstance(one, int) and value.op == "add":
-            one, other = other, one
-        if isinstance(other, int) and isinstance(one, Node):
-            inner, symbols = _sum(one)
-            return inner + (other if value.op == "add" else -other), symbols
-    return 0, [_key(value)]
-
-
-def _key(value: Value, depth: int = 0) -> object:
-    """Equal for values that are computed alike from the same ones."""
-    if not isinstance(value, Node) or depth > 8:
-        return id(value) if isinstance(value, Node | Obj) else value
-    if value.op in ("add", "sub", "mul", "floor_divide", "element", "int", "item", "getitem", "size"):
-        return (value.op, *(_key(i, depth + 1) for i in value.inputs))
-    return id(value)
-
-
-# ---------------------------------------------------------------------- next-token losses
 class Shift(NamedTuple):
     """A loss over tokens: how many positions the target lies ahead of the token that the network saw last."""
 
@@ -154,7 +36,7 @@ class Shift(NamedTuple):
 
 def shifts(run: Rehearsing) -> list[Shift]:
     if "shifts" not in run.memo:
-        scored = losses(run, "cross_entropy", "nll_loss", "gather", "take_along_dim")
+        scored = losses(run, "cross_entropy", "nll_loss", "gather", "take_along_dim", *TRANSDUCED)
         run.memo["shifts"] = [s for loss in scored if (s := _shift(loss)) is not None]
     found: list[Shift] = run.memo["shifts"]
     return found
@@ -225,6 +107,8 @@ def _one_of_several(logits: Node) -> bool:
 
 def _scored(loss: Node) -> tuple[Value, Value]:
     """The scores and the tokens that a loss is about; of a ``gather`` those of log-probabilities."""
+    if loss.op in TRANSDUCED:
+        return given(loss, "logits", 0), given(loss, "targets", 1)
     if loss.op not in ("gather", "take_along_dim"):
         return given(loss, "input", 0), given(loss, "target", 1)
     of = loss.inputs[0] if loss.inputs else None
@@ -269,7 +153,7 @@ def _head(value: Value) -> tuple[Node, int, int, Node | None] | None:
         elif at.op == "getitem" and len(at.inputs) > 1:
             index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
             for part in index:
-                begin = _start(part)
+                begin = start_of(part)
                 if begin is None or any(symbol is not END for symbol in begin[1]):
                     return None
                 moved += begin[0]
@@ -324,17 +208,33 @@ def _sees_only_the_past(shift: Shift) -> bool | None:
 
 def not_shifted(run: Rehearsing) -> Iterator[Answer]:
     for shift in shifts(run):
-        if shift.ahead == 0 and _sees_only_the_past(shift) is True and shift.loss.place is not None:
-            cut = shift.sliced if shift.moved and shift.sliced is not None else shift.target.cut
-            place = cut.place if cut is not None else None
-            text = "the target at each position is the very token that the network is given there"
-            yield Answer(place or shift.loss.place, text, _proof(shift))
+        if shift.ahead == 0 and _sees_only_the_past(shift) is True:
+            yield from _told(shift)
+
+
+def _told(shift: Shift) -> Iterator[Answer]:
+    cut = shift.sliced if shift.moved and shift.sliced is not None else shift.target.cut
+    cut = put_behind(shift.fed.inputs[0]) or cut
+    place = cut.place if cut is not None and cut.place is not None else shift.loss.place
+    if place is not None:
+        text = "the target at each position is the very token that the network is given there"
+        yield Answer(place, text, _proof(shift))
+
+
+def _lattice(shift: Shift) -> bool:
+    """True for scores of each token at each frame (a transducer), which no auto-encoder has."""
+    scores = shift.loss.inputs[0] if shift.loss.inputs else None
+    ranked = isinstance(scores, Node) and not scores.shape.open and len(scores.shape.dims) == len("BTUV")
+    return shift.loss.op in TRANSDUCED or (ranked and put_behind(shift.fed.inputs[0]) is not None)
 
 
 def last_left_out(run: Rehearsing) -> Iterator[Answer]:
     """The same, where the last token (or the first) is cut off from both: done for what predicts the next one alone,
     whatever else the program does."""
     for shift in shifts(run):
+        if shift.ahead == 0 and _lattice(shift) and _sees_only_the_past(shift) is True:
+            yield from _told(shift)
+            continue
         cut = shift.target.cut
         index = cut.inputs[1] if cut is not None and len(cut.inputs) > 1 else None
         slices = [i for i in (index if isinstance(index, tuple) else (index,)) if isinstance(i, Obj)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -25,8 +25,7 @@ FACTORS = 6
 MAX_WAYS = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """A value on the way from an advantage to what it is made of; ``flipped``: it was turned round since."""
 
     node: Node
@@ -54,7 +53,7 @@ def unturned(run: Rehearsing) -> Iterator[Answer]:
 def _put_aside(run: Rehearsing, node: Node, place: Place) -> Place:
     """Where a function of its own leaves them in that order: its ``append`` to what has an ``appendleft``, else what it
     gives back; ``place`` itself where they are put together in the function of the loop."""
-    held = {id(n) for n in parts(node.inputs[:1])}
+    held = {id(n) for n in parts(node.inputs[:1]) if _accumulates(n)}
     event = next(
         (e for e in run.tape if e.name == "append" and e.args and {id(n) for n in parts(e.args[0])} & held), None
     )
@@ -151,11 +150,12 @@ def _gathered(node: Node, placed: set[int]) -> Place | None:
         held = [next(iter(parts(i)), None) for i in node.inputs[0].items]
         made = [h for h in held if h is not None]
         whole = len(made) == len(held) and not any(id(h) in placed for h in made)
-        whole = whole and all(_from_the_end(h) for h in made) and any(_accumulates(h) for h in made)
+        back = _written_back(node.inputs[0])
+        whole = whole and all(back or _from_the_end(h) for h in made) and any(_accumulates(h) for h in made)
         # each episode has its own run of the loop, and the order within it counts
         runs: dict[tuple[int, ...], list[int]] = {}
         for one in made:
-            runs.setdefault(tuple(id(t) for t in one.turns[:-1]), []).append(one.serial)
+            runs.setdefault(tuple(id(t) for t in one.turns[: None if back else -1]), []).append(one.serial)
         ordered = [r for r in runs.values() if len(r) > 1]
         if whole and ordered and all(r == sorted(r) for r in ordered):
             return node.place
@@ -172,12 +172,42 @@ def _gathered(node: Node, placed: set[int]) -> Place | None:
 
 def _from_the_end(node: Node) -> bool:
     loop = node.turns[-1] if node.turns else None
+    if loop is not None and isinstance(loop.node, ast.While):
+        return _counts_down(loop.node)
     if loop is None or not isinstance(loop.node, ast.For):
         return False
     if BACKWARDS.search(ast.unparse(loop.node.iter)):
         return True
     over = candidates(loop.over)
     return any(c.kind == "reversed" if isinstance(c, Items) else isinstance(c, Node) and _turns(c) for c in over)
+
+
+def _counts_down(loop: ast.While) -> bool:
+    """``while t >= 0: ... t -= 1``, or ``while rest: ... rest.pop()``."""
+    tested = {ast.unparse(n) for n in ast.walk(loop.test) if isinstance(n, ast.Name | ast.Attribute)}
+    for node in (n for statement in loop.body for n in ast.walk(statement)):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub) and ast.unparse(node.target) in tested:
+            return isinstance(node.value, ast.Constant) and node.value.value == 1
+        called = node.func if isinstance(node, ast.Call) and not node.args else None
+        if isinstance(called, ast.Attribute) and called.attr == "pop" and ast.unparse(called.value) in tested:
+            return True
+    return False
+
+
+def _written_back(items: Items) -> bool:
+    """True for a comprehension or an ``accumulate`` over something from its end on."""
+    at: Value = items
+    for _ in range(FACTORS):
+        if not isinstance(at, Items):
+            return False
+        made = at.place[0] if at.place is not None else None
+        if isinstance(made, ast.ListComp | ast.GeneratorExp):
+            summed = any(isinstance(n, ast.NamedExpr) for n in ast.walk(made.elt))
+            return summed and len(made.generators) == 1 and bool(BACKWARDS.search(ast.unparse(made.generators[0].iter)))
+        if isinstance(made, ast.Call) and ast.unparse(made.func).rpartition(".")[2] == "accumulate" and made.args:
+            return bool(BACKWARDS.search(ast.unparse(made.args[0])))
+        at = at.source
+    return False
 
 
 def _counted(node: Node) -> bool:

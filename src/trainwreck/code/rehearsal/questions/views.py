@@ -334,10 +334,16 @@ def collapsing(run: Rehearsing) -> Iterator[Answer]:
             continue
         for term, pair in zip(found, pairs, strict=True):
             assert pair is not None
-            why = _collapses(pair)
+            why = "" if any(_kept_fixed(s, event) for s in pair) else _collapses(pair)
             if why and term.node.place is not None:
                 yield Answer(term.node.place, why, (event.place,) if event.place is not None else ())
                 return
+
+
+def _kept_fixed(side: Node, event: Event) -> bool:
+    """True for an embedding without a gradient that was made before the loop: a goal that stays where it is."""
+    loops = {id(t.node) for t in event.turns}
+    return not side.grad and bool(loops) and not any(id(t.node) in loops for n in embeddings(side) for t in n.turns)
 
 
 def _collapses(pair: tuple[Node, Node]) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
-from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE, columns_of, plain
 from trainwreck.code.rehearsal.questions.paths import meets, statistic
@@ -21,6 +21,10 @@ PASSES = ELEMENTWISE | frozenset(
 PICKS = frozenset(["element", "batch", "randint", "randperm", "permutation", "integers", "choice", "getitem"])
 """What an index is made of that chooses the rows of a batch."""
 GATHERS = frozenset(["stack", "array", "asarray", "tensor", "as_tensor", "vstack"])
+
+
+ADDS = frozenset(["add", "mul", "either", "where", "cat", "concat", "lerp", "addcmul"])
+"""What makes a prediction of an output and data (the last value and a change), and compares nothing."""
 
 
 class Linear(NamedTuple):
@@ -53,8 +57,10 @@ def target_in_the_window(run: Rehearsing) -> Iterator[Answer]:
     Not meant: a window that is to be given back (as it is, or one element on), and windows in which something was
     put out before the network sees them."""
     for event in backwards(run):
-        for _, inside, outside in meets(event.subject):
-            targets = [w for node in outside for w in windows_behind(node, learned=False)]
+        for node, inside, outside in meets(event.subject):
+            if node.op in ADDS:
+                continue
+            targets = [w for node in outside for w in _wanted(node)]
             given = [w for node in inside for w in windows_behind(node, learned=True)] if targets else []
             for target in targets:
                 held = next((w for w in given if _holds(w, target)), None)
@@ -63,6 +69,22 @@ def target_in_the_window(run: Rehearsing) -> Iterator[Answer]:
                     proof = tuple(p for p in (held.place, event.place) if p is not None)
                     yield Answer(target.place, text, proof)
                     return
+
+
+def _wanted(value: Node) -> list[Window]:
+    """The windows that a target is made of. What is only taken off them (the value before, of a change) is known."""
+    found = windows_behind(value, learned=False)
+    known: set[int] = set()
+    for node in ancestors(value, through=lambda n: n.op in PASSES or picks(n)):
+        if node.op in ("sub", "div") and len(node.inputs) > 1:
+            new, old = ([w for p in parts(side) for w in windows_behind(p, learned=False)] for side in node.inputs[:2])
+            known |= {id(w.place[0]) for w in old if w.place is not None and any(_after(n, w) for n in new)}
+    return [w for w in found if w.place is None or id(w.place[0]) not in known]
+
+
+def _after(new: Window, old: Window) -> bool:
+    gap = new.first.less(old.last)
+    return gap is not None and gap > 0 and plain(new.series) is plain(old.series)
 
 
 def _holds(window: Window, target: Window) -> bool:

@@ -12,6 +12,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.library.data import LOADERS
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import number
+from trainwreck.code.rehearsal.questions.paths import feeding
 from trainwreck.code.rehearsal.questions.streams import DRAWS
 from trainwreck.code.scopes import Scope
 from trainwreck.code.sharding import numbered
@@ -22,6 +23,8 @@ OWN_STATE = ("__getstate__", "__reduce__", "__reduce_ex__")
 """Methods by which a class says itself what is pickled of its objects."""
 HANDLES = frozenset(["open", "File", "connect", "socket", "Lock", "RLock", "Condition", "Semaphore", "mmap"])
 MAX_DEPTH = 8
+SEEDING = frozenset(["seed", "manual_seed", "initial_seed", "get_worker_info", "int", "print", "set_num_threads"])
+"""What the first function of a worker may call without any data set hearing of it."""
 MAKERS = frozenset(["default_rng", "RandomState", "Generator", "Random"])
 
 
@@ -125,7 +128,7 @@ def copied_generator(run: Rehearsing) -> Iterator[Answer]:
         if node.op != "batch" or not isinstance(loader, Obj) or loader.name not in LOADERS:
             continue
         workers = number(run, loader.get("num_workers", 5, 0))
-        if not workers or loader.options.get("worker_init_fn") is not None:
+        if not workers or _reseeded(loader):
             continue
         if workers == 1 and loader.options.get("persistent_workers") is True:
             continue
@@ -138,9 +141,70 @@ def copied_generator(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(maker.place, text, tuple(p for p in (draw.place, loader.place) if p is not None))
 
 
-def _made_before(value: Value, loader: Obj) -> bool:
+def made_in_worker(run: Rehearsing) -> Iterator[Answer]:
+    """A generator that each worker makes for itself, once, of a seed that is the same in all of them."""
+    told: set[int] = set()
+    used = feeding(run)
+    for batch in (n for n in run.nodes if n.op == "batch" and id(n) in used):
+        loader = batch.owner
+        if not isinstance(loader, Obj) or loader.name not in LOADERS or _reseeded(loader):
+            continue
+        workers = number(run, loader.get("num_workers", 5, 0))
+        if not workers or workers < 2:
+            continue
+        for draw in (n for n in ancestors(batch) if n.op in DRAWS):
+            maker = next((i for i in (*draw.inputs, *draw.options.values()) if _is_maker(i)), None)
+            if not isinstance(maker, Node | Obj) or maker.serial < loader.serial or maker.place is None:
+                continue
+            way = [*maker.stack, maker.place]
+            stream = any(at[1].name == "__iter__" for at in way) and not _asks_worker(run, way)
+            if id(maker.place[0]) in told or not _one_seed(maker) or not (stream or _stays(run, maker, draw)):
+                continue
+            told.add(id(maker.place[0]))
+            text = f"each of the {workers:.0f} workers makes its generator here, of one seed: all draw the same numbers"
+            yield Answer(maker.place, text, tuple(p for p in (draw.place, loader.place) if p is not None))
+
+
+def _stays(run: Rehearsing, maker: Node | Obj, draw: Node) -> bool:
+    """True where a generator is made while a sample is, and kept for those that follow."""
+    if not _in_sample(draw) or not any(at[1].name == "__getitem__" for at in (*maker.stack, maker.place) if at):
+        return False
+    kept = (v for o in run.objects for v in o.attributes.values())
+    return any(v is maker or (isinstance(v, Table) and any(e is maker for e in v.entries.values())) for v in kept)
+
+
+def _asks_worker(run: Rehearsing, way: list[Place]) -> bool:
+    """True where what makes the stream looks at the number of its worker anywhere."""
+    scopes = {id(at[1]) for at in way if at[1].name == "__iter__"}
+    inside = (n for n in run.nodes if any(id(at[1]) in scopes for at in (*n.stack, n.place) if at is not None))
+    return any(n.op == "get_worker_info" or _of_worker(n) for n in inside)
+
+
+def _one_seed(maker: Node | Obj) -> bool:
+    """True for a generator of numbers that are written out."""
+    given = [*maker.inputs, *maker.options.values()] if isinstance(maker, Node) else [*maker.args]
+    given += [] if isinstance(maker, Node) else [*maker.options.values()]
+    seeds = [g for g in given if not _is_maker(g)]
+    return bool(seeds) and all(isinstance(s, int) and not isinstance(s, bool) for s in seeds)
+
+
+def _is_maker(value: Value) -> bool:
     named = value.op if isinstance(value, Node) else value.name if isinstance(value, Obj) else ""
-    return named in MAKERS and value.serial < loader.serial and value.place is not None
+    return named in MAKERS or (named == "manual_seed" and isinstance(value, Node) and bool(value.inputs))
+
+
+def _reseeded(loader: Obj) -> bool:
+    """True where the workers are told what to do first, and that may reach the data set."""
+    told = loader.options.get("worker_init_fn")
+    if not isinstance(told, Function):
+        return told is not None
+    calls = [last_name(n.func) for n in ast.walk(told.node) if isinstance(n, ast.Call)]
+    held = any(isinstance(n, ast.Attribute) and n.attr == "dataset" for n in ast.walk(told.node))
+    return held or any(c not in SEEDING for c in calls)
+
+
+def _made_before(value: Value, loader: Obj) -> bool:
+    return _is_maker(value) and value.serial < loader.serial and value.place is not None
 
 
 def _in_sample(draw: Node) -> bool:

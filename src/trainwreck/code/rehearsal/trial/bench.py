@@ -20,7 +20,7 @@ MOST_ELEMENTS = 400_000
 SAME = frozenset(
     """contiguous clone to float double half bfloat16 cuda cpu type type_as detach detach_ data requires_grad_
     retain_grad pin_memory as_tensor from_numpy numpy identity dropout numpy_T buffer alias copy astype long int
-    set_default_dtype ascontiguousarray nan_to_num""".split()
+    set_default_dtype ascontiguousarray nan_to_num coalesce to_dense to_sparse to_sparse_coo to_sparse_csr""".split()
 )
 """What leaves each number as it is (as far as a sign or an order is asked)."""
 NUMBERS = frozenset("float double half bfloat16 long int type_as astype".split())

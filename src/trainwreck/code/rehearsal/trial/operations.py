@@ -89,7 +89,7 @@ def _elementwise() -> None:
         binary(name, lambda np, a, b: a.astype(bool) | b.astype(bool))
     for name in ("xor", "logical_xor", "bitwise_xor"):
         binary(name, lambda np, a, b: a.astype(bool) ^ b.astype(bool))
-    for name in ("matmul", "mm", "bmm", "dot", "mv"):
+    for name in ("matmul", "mm", "bmm", "dot", "mv", "spmm", "smm"):
         binary(name, lambda np, a, b: a @ b)
 
 
@@ -194,6 +194,12 @@ def _place(bench: Bench, node: Node) -> Array:
     return bench.np.expand_dims(found, axis) if keep else bench.np.asarray(found)
 
 
+UNPACKED = frozenset(
+    "T t transpose permute getitem stack float numpy cpu array tensor from_numpy add sub mul div".split()
+)
+"""Arrays that are taken apart along their first axis: ``x, y = points.T``."""
+
+
 @operation("part")
 def _part(bench: Bench, node: Node) -> Array:
     """A part of a tuple: values and places of an extreme, or a chunk."""
@@ -213,6 +219,8 @@ def _part(bench: Bench, node: Node) -> Array:
         return ufunc.accumulate(bench.work(whole.inputs[0]), axis=axis)
     if whole.op in ("chunk", "split", "unbind", "tensor_split"):
         return _pieces(bench, whole)[number]
+    if whole.op in UNPACKED and not whole.shapes:
+        return bench.work(whole)[number]
     raise Unknown
 
 

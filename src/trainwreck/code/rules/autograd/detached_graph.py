@@ -23,6 +23,7 @@ from trainwreck.code.rehearsal.questions.actors import cut_off
 from trainwreck.code.rehearsal.questions.branches import looks_only
 from trainwreck.code.rehearsal.questions.cutoff import used_as_numbers
 from trainwreck.code.rehearsal.questions.cuts import detached
+from trainwreck.code.rehearsal.questions.equations import derivative_cut_off
 from trainwreck.code.rehearsal.questions.partly import latent_cut_off
 from trainwreck.code.rehearsal.questions.summands import without_gradient
 from trainwreck.code.rule import guess, sighting
@@ -100,7 +101,15 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from found
     if not found:
         first = answers(__name__, project, detached)
-        asked = (looks_only, without_gradient, used_as_numbers, latent_cut_off, cut_off, never_asked)
+        asked = (
+            looks_only,
+            without_gradient,
+            derivative_cut_off,
+            used_as_numbers,
+            latent_cut_off,
+            cut_off,
+            never_asked,
+        )
         yield from further(__name__, project, first, *asked)
 
 

@@ -18,8 +18,9 @@ from trainwreck.code.order import turns_off, under_no_grad
 from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speaks_of_freezing
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.cuts import left_off, switched_off
+from trainwreck.code.rehearsal.questions.summands import under_no_grad as summand_under_no_grad
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_module, modules
@@ -153,8 +154,8 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
     yield from found
     if not found:
-        yield from answers(__name__, project, switched_off)
-        yield from answers(__name__, project, left_off)
+        first = [*answers(__name__, project, switched_off), *answers(__name__, project, left_off)]
+        yield from further(__name__, project, first, summand_under_no_grad)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

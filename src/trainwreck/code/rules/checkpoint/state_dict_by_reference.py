@@ -16,6 +16,7 @@ from trainwreck.code.order import loops
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.anchors import compared_with_itself
 from trainwreck.code.rehearsal.questions.checkpoints import by_reference
 from trainwreck.code.rehearsal.questions.keeping import same_network, written_back
 from trainwreck.code.rule import sighting
@@ -99,7 +100,9 @@ NETWORK = pattern(r"model|net$|network|policy|module", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), by_reference, same_network, written_back)
+    yield from further(
+        __name__, project, _seen(project), by_reference, same_network, written_back, compared_with_itself
+    )
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -20,6 +20,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.forms import standardised_wrongly
+from trainwreck.code.rehearsal.questions.octaves import repeating
 from trainwreck.code.rehearsal.questions.scale import large_inputs
 from trainwreck.code.rehearsal.questions.standards import not_standard, put_together_wrongly
 from trainwreck.code.rule import sighting
@@ -100,9 +101,8 @@ FLOATS = ("torch.float32", "torch.float", "torch.float16", "torch.bfloat16")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(
-        __name__, project, _bytes(project), large_inputs, standardised_wrongly, not_standard, put_together_wrongly
-    )
+    asked = (large_inputs, standardised_wrongly, not_standard, put_together_wrongly, repeating)
+    yield from further(__name__, project, _bytes(project), *asked)
 
 
 def _bytes(project: Project) -> Iterator[Evidence]:

@@ -22,6 +22,7 @@ from trainwreck.code.rehearsal.questions.feeding_noise import other_condition
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
+from trainwreck.code.rehearsal.questions.sorted_rows import never_put_back
 from trainwreck.code.rehearsal.questions.transitions import exchanged, moved_early, never_moved, old_state_asked
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
@@ -114,7 +115,7 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 def find(project: Project) -> Iterator[Evidence]:
     asked = (misaligned, shuffled_apart, drawn_apart, reused, misplaced_positive, wrong_step)
-    steps = (moved_early, never_moved, exchanged, old_state_asked, other_condition)
+    steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition)
     yield from further(__name__, project, _written(project), *asked, *steps)
 
 

@@ -16,14 +16,15 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import HELD as HELD_NAMES
 from trainwreck.code.facts import TEST as TEST_NAMES
 from trainwreck.code.facts import TRAIN as TRAIN_NAMES
-from trainwreck.code.facts import made, names_in
-from trainwreck.code.order import training_steps
+from trainwreck.code.facts import made, names, names_in
+from trainwreck.code.order import TrainingStep, training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.folds import not_left_out
 from trainwreck.code.rehearsal.questions.redrawn import from_one_seed
 from trainwreck.code.rehearsal.questions.splits import held_out_in_training, same_data
+from trainwreck.code.rehearsal.questions.whole_labels import held_out_labels
 from trainwreck.code.rule import sighting
 from trainwreck.code.rules.evaluation.metric_mismatch_task import CLASSIFIERS, REGRESSORS
 from trainwreck.code.scopes import Binding, Scope
@@ -108,7 +109,14 @@ MEASURES = pattern(r"^(evaluate|validate|test|eval|score|run_eval|evaluation|com
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(
-        __name__, project, _written(project), held_out_in_training, from_one_seed, same_data, not_left_out
+        __name__,
+        project,
+        _written(project),
+        held_out_in_training,
+        from_one_seed,
+        same_data,
+        not_left_out,
+        held_out_labels,
     )
 
 
@@ -125,7 +133,7 @@ def _trained_on_test(project: Project) -> Iterator[Evidence]:
         loop = step.loop
         if not isinstance(loop, ast.For) or not step.steps or ADAPTS.search(step.scope.name):
             continue
-        if names_in(loop.iter, TEST_NAMES) and not names_in(loop.iter, TRAIN_NAMES):
+        if names_in(loop.iter, TEST_NAMES) and not names_in(loop.iter, TRAIN_NAMES) and not _without_labels(step):
             text = f"the model is trained on {written(loop.iter)[:40]}"
             yield sighting(__name__, (loop, step.scope), text, proof=step.backward[:1])
     for call in project.calls("fit"):
@@ -136,6 +144,29 @@ def _trained_on_test(project: Project) -> Iterator[Evidence]:
         learns = any(REGRESSORS.search(c.name) or CLASSIFIERS.search(c.name) for c in makers)
         if learns and names_in(data, TEST_NAMES) and not names_in(data, TRAIN_NAMES):
             yield sighting(__name__, call, f"the model is fitted to {written(data)}", proof=makers[:1])
+
+
+def _without_labels(step: TrainingStep) -> bool:
+    """True for a loop that reads the labels to judge the outputs, and whose loss is computed without them: it adapts to
+    inputs as they come."""
+    loop = step.loop
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple) or len(loop.target.elts) != 2:
+        return False
+    labels = names(loop.target.elts[1])
+    behind = {n for call in step.backward for n in names(call.node)}
+    inner = [n for n in ast.walk(loop) if isinstance(n, ast.Assign | ast.AugAssign)]
+    for _ in inner:
+        made = [a for a in inner if behind & {n for t in _targets(a) for n in names(t)}]
+        more = {n for a in made for n in names(a.value)} - behind
+        if not more:
+            break
+        behind |= more
+    read = {n.id for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return bool(labels & read) and not labels & behind
+
+
+def _targets(node: ast.Assign | ast.AugAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
 def _evaluated_on_train(project: Project) -> Iterator[Evidence]:

@@ -20,7 +20,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.workers import copied_generator
+from trainwreck.code.rehearsal.questions.workers import copied_generator, made_in_worker
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import LOADERS
@@ -170,7 +170,7 @@ OF_WORKER = pattern(r"get_worker_info|initial_seed|worker_id")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), copied_generator)
+    yield from further(__name__, project, _seen(project), copied_generator, made_in_worker)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
@@ -281,6 +281,8 @@ def _late(project: Project, bindings: list[Binding]) -> Binding | None:
         seed = call.node.args[0] if len(call.node.args) == 1 and not call.node.keywords else None
         number = only(project, (seed, call.scope)) if seed is not None else None
         if not isinstance(number, int) or not isinstance(seed, ast.Constant | ast.Name):
+            return None
+        if any(OF_WORKER.search(written(step.node)) for step in back(project, seed, call.scope)):
             return None
     return binding if calls else None
 

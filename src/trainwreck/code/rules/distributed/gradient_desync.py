@@ -19,6 +19,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.collectives import summed_only
+from trainwreck.code.rehearsal.questions.played_ranks import apart
 from trainwreck.code.rehearsal.questions.wrapping import averaged_late, joined_late, never_synced, passed_by
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -53,7 +54,7 @@ def _job(setup: str, step: str) -> str:
     return _JOB.replace("SETUP", setup).replace("STEP", step)
 
 
-WORDS = PROCESSES
+WORDS = (*PROCESSES, ".grad")
 BAD = (
     """
 import torch
@@ -235,7 +236,7 @@ HARMLESS = frozenset(
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(
-        __name__, project, _seen(project), passed_by, joined_late, never_synced, averaged_late, summed_only
+        __name__, project, _seen(project), passed_by, joined_late, never_synced, averaged_late, summed_only, apart
     )
 
 

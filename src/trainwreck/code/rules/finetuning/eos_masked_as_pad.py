@@ -16,12 +16,14 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.facts import only, option
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.ends import end_left_out
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
-WORDS = ("eos_token", "ignore_index")
+WORDS = ("eos_token", "ignore_index", "cross_entropy", "CrossEntropy", "nll_loss", "NLLLoss")
 END = pattern(r"^(eos|eot|end|stop)(_|$)|_(eos|end|stop)(_|$)", re.IGNORECASE)
 PAD = pattern(r"^pad(_|$)|_pad(_|$)", re.IGNORECASE)
 BAD = (
@@ -76,6 +78,10 @@ MASKED = pattern(r"==\s*\w*\.?pad_token_id")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), end_left_out)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     yield from _by_number(project)
     masking = _masking(project)
     ended = _ended(project)

@@ -264,10 +264,9 @@ def _not_one(project: Project) -> Iterator[Evidence]:
         if not (isinstance(inner, ast.Call) and last_name(inner.func) == "mul_" and inner.args):
             continue
         decay, weight = written(inner.args[0]), written(call.argument("alpha"))
-        if not weight and call.node.args and isinstance(call.node.args[0], ast.BinOp):
-            weight = next(
-                (written(s) for s in (call.node.args[0].left, call.node.args[0].right) if written(s) == decay), ""
-            )
+        added = call.node.args[0] if call.node.args else None
+        if not weight and isinstance(added, ast.BinOp) and isinstance(added.op, ast.Mult):
+            weight = next((written(s) for s in (added.left, added.right) if written(s) == decay), "")
         if decay == weight and not isinstance(inner.args[0], ast.Constant | ast.BinOp):
             yield sighting(__name__, call, f"old and new value are both weighted by {decay}")
 

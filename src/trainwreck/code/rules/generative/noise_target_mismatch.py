@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import (
     bound_to,
+    names,
 )
 from trainwreck.code.flow import back
 from trainwreck.code.objective import Term, objectives
@@ -193,13 +194,30 @@ def _of_losses(project: Project) -> Iterator[Evidence]:
             yield sighting(__name__, loss, text, proof=[fresh[0], others[0]])
 
 
+def _leads_to(noise: Call, name: str | None, prediction: ast.expr) -> bool:
+    """True where the prediction is computed from these random numbers, through the names of their function."""
+    made = [n for n in ast.walk(noise.scope.node) if isinstance(n, ast.Assign)]
+    behind: list[ast.AST] = [prediction]
+    known: set[str] = set()
+    while behind:
+        node = behind.pop()
+        if any(n is noise.node or (name and isinstance(n, ast.Name) and n.id == name) for n in ast.walk(node)):
+            return True
+        new = names(node) - known
+        known |= new
+        behind += [a.value for a in made if any(names(t) & new for t in a.targets)]
+    return False
+
+
 def _added(project: Project, noise: Call, prediction: ast.expr) -> bool:
     """True where the random numbers are added to something, here or in a function that gets them: not those that
     the network is given as they are."""
     name = bound_to(project, noise)
+    if not _leads_to(noise, name, prediction):
+        return False
     networks = [c.node for c in call_ends(project, prediction, noise.scope)]
     for node in ast.walk(noise.scope.node):
-        if isinstance(node, ast.BinOp):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
             inside: list[ast.AST] = list(ast.walk(node))
         elif isinstance(node, ast.Call) and node not in networks:
             inside = [*node.args, *(k.value for k in node.keywords)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import (
@@ -98,7 +97,7 @@ def _by_terms(project: Project) -> Iterator[Evidence]:
         if recon is None or kl is None or reductions(project, recon) != {"mean"} or reductions(project, kl) != {"sum"}:
             continue
         weights = [
-            weight(project, replace(t, factors=tuple(f for f in t.factors if not _half(f)))) for t in (kl, recon)
+            weight(project, t._replace(factors=tuple(f for f in t.factors if not _half(f)))) for t in (kl, recon)
         ]
         if weights[0] is None or weights[1] is None or weights[1] == 0 or weights[0] / weights[1] < HEAVY:
             continue

@@ -240,7 +240,8 @@ def _wrong(project: Project, term: Term, terms: list[Term]) -> str:
         name = last_name(node.func)
         if name == "cosine_similarity" and "detach" in written(node):
             return "the similarity of the two views is minimised"
-        if name == "log_prob" and len(terms) == 1 and not isinstance(term.node, ast.BinOp):
+        learns = any(True for _ in project.calls("step"))  # gradients alone are a sensitivity
+        if name == "log_prob" and learns and len(terms) == 1 and not isinstance(term.node, ast.BinOp):
             return "the likelihood of the data is minimised"
     return ""
 

@@ -17,7 +17,8 @@ from trainwreck.code.facts import trains
 from trainwreck.code.order import under_no_grad
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.exponents import steep
 from trainwreck.code.rehearsal.questions.numerics import exp_overflow
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -78,10 +79,7 @@ BOUNDED = pattern(r"clamp|clip|tanh|sigmoid|softplus|softmax|normalize|max\(|ama
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(_written(project))
-    yield from found
-    if not found:
-        yield from answers(__name__, project, exp_overflow)
+    yield from further(__name__, project, _written(project), exp_overflow, steep)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -20,6 +20,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.masks import empty_rows
+from trainwreck.code.rehearsal.questions.nothing_left import empty_sequences
 from trainwreck.code.rehearsal.questions.visibility import rows_without_keys
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -121,7 +122,7 @@ REPAIRED = pattern(r"nan_to_num|isnan|isfinite|any\(-1|\.all\(-1|all\(dim")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(further(__name__, project, answers(__name__, project, empty_rows), rows_without_keys))
+    found = list(further(__name__, project, answers(__name__, project, empty_rows), rows_without_keys, empty_sequences))
     yield from found
     if not found:
         yield from _written(project)

@@ -18,6 +18,7 @@ from trainwreck.code.order import training_steps, under_no_grad
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.equal_pairs import begins_alike, meets_itself
 from trainwreck.code.rehearsal.questions.numerics import sqrt_at_zero
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -82,9 +83,17 @@ SAFE = pattern(r"eps|1e-\d|fill_diagonal|masked_fill|triu|tril|eye\(|clamp|clip|
 
 def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
-    yield from found
-    if not found:
-        yield from answers(__name__, project, sqrt_at_zero)
+    certain = [e for e in found if e.cls == "direct"]
+    if not certain:
+        certain = list({e.where.line: e for e in _rehearsed(project)}.values())
+        yield from certain
+    lines = {e.where.line for e in certain}
+    yield from (e for e in found if e in certain or e.where.line not in lines)
+
+
+def _rehearsed(project: Project) -> Iterator[Evidence]:
+    for question in (sqrt_at_zero, meets_itself, begins_alike):
+        yield from answers(__name__, project, question)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
@@ -98,6 +107,7 @@ def _written(project: Project) -> Iterator[Evidence]:
             pairs is not None
             and not any(SAFE.search(AT_ZERO.sub("", written(part))) for part in (call.node, *behind))
             and not under_no_grad(project, call.node, call.scope)
+            and call.scope.name != "backward"  # a gradient written by hand has none of its own
             and not _counted(project, call)
         ):
             yield sighting(

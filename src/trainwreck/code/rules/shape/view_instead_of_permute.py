@@ -20,6 +20,7 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.patches import rows_as_squares
 from trainwreck.code.rehearsal.questions.reshapes import columns_as_rows, mixed
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -59,7 +60,7 @@ def forward(x, y):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), mixed, columns_as_rows)
+    yield from further(__name__, project, _written(project), mixed, columns_as_rows, rows_as_squares)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -217,7 +217,8 @@ def _seen(project: Project) -> Iterator[Evidence]:
         if _switches(project, outer, scope, "train", 0):
             continue
         if not _switches(project, outer, scope, "eval", 0):
-            at = _left_in_eval(project, outer, scope, _stepped(project, training.steps))
+            # gradients with no step after them (importances, saliencies) are taken in that mode
+            at = _left_in_eval(project, outer, scope, _stepped(project, training.steps)) if training.steps else None
             if at is not None and not _frozen_whole(project, at):
                 text = "the network is in evaluation mode when this loop begins, and nothing switches it back"
                 yield sighting(__name__, (outer, scope), text, proof=[at])

@@ -1,0 +1,94 @@
+"""Labels of all rows in the loss, where those of some rows are held out to judge the outputs (nodes of one graph)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from trainwreck.code.facts import HELD, TRAIN
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import Path, feeding, key_of, paths
+from trainwreck.code.rehearsal.questions.roles import backwards, given
+
+CLASSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits")
+JUDGES = frozenset(["eq", "ne", "accuracy_score", "f1_score", "balanced_accuracy_score", "roc_auc_score"])
+CHANGED = frozenset("setitem where masked_fill either masked_fill_ index_fill_ index_copy scatter clone_ copy_".split())
+"""What may take the labels of some rows out."""
+
+
+def held_out_labels(run: Rehearsing) -> Iterator[Answer]:
+    """A loss that averages over every row, beside a score of some of these rows that are said to be held out."""
+    judged = list(_judged(run))
+    told: set[int] = set()
+    learned = {id(n): n for e in backwards(run) for n in ancestors(e.subject) if n.op in CLASSES} if judged else {}
+    for loss in learned.values():
+        weighed = loss.owner.options if loss.owner is not None else {}
+        options = {**weighed, **loss.options}
+        if options.get("reduction", "mean") not in ("mean", "sum") or options.get("ignore_index") is not None:
+            continue
+        target = given(loss, "target", 1)
+        if loss.place is None or id(loss.place[0]) in told:
+            continue
+        if loss.op.startswith("binary") and isinstance(given(loss, "weight", 2), Node):
+            continue  # each row has its weight, and it may be zero
+        for way in (w for node in parts(target) for w in paths(run, node)):
+            seen = next((j for j, held in judged if _same(held.root, way.root)), None)
+            if seen is not None and not way.steps and not any(n.op in CHANGED for n in way.nodes):
+                told.add(id(loss.place[0]))
+                text = "the loss takes the labels of all rows, those among them that are held out for the evaluation"
+                yield Answer(loss.place, text, (seen.place,) if seen.place is not None else ())
+                break
+
+
+def _judged(run: Rehearsing) -> Iterator[tuple[Node, Path]]:
+    """Comparisons of outputs with the labels of rows that are named as held out, and the way of these labels."""
+    used = feeding(run)
+    for node in run.nodes:
+        if node.op not in JUDGES or id(node) in used or len(node.inputs) < 2 or not _said_held(run, node):
+            continue
+        sides = [s for i in node.inputs[:2] for s in parts(i)]
+        learned = [any(n.op in ("param", "call") for n in ancestors(s)) for s in sides]
+        if len(sides) == 2 and sum(learned) == 1:
+            labels = sides[learned.index(False)]
+            yield from ((node, way) for way in paths(run, labels) if way.fixed or _by_mask(way))
+
+
+def _by_mask(way: Path) -> bool:
+    """True for rows by a mask that an object holds (``data.test_mask``)."""
+    return any(isinstance(s.index, Node) and s.index.op == "attribute" for s in way.steps)
+
+
+def _same(one: Node, other: Node) -> bool:
+    """True for one array, also where it is read off one object twice (``data.y``)."""
+    return one is other or (one.op == other.op == "attribute" and key_of(one) == key_of(other))
+
+
+def _said_held(run: Rehearsing, node: Node) -> bool:
+    """True where the statement of the comparison, or that of the call which led to it, speaks of held out rows."""
+    words: set[str] = set()
+    for place in (*node.stack[-1:], node.place):
+        statement = run.project.statement(*place) if place is not None else None
+        if place is None or isinstance(statement, ast.FunctionDef | ast.For | ast.While | ast.If | ast.With | None):
+            continue
+        own = _words(statement)
+        above = run.project.parent(statement, place[1])
+        if isinstance(above, ast.For) and own & _words(above.target):
+            own |= _words(above.iter)  # ``for name, rows in {"val": val, "test": test}.items()``
+        words |= own
+    return any(HELD.search(w) and not TRAIN.search(w) for w in words)
+
+
+def _words(tree: ast.AST) -> set[str]:
+    """Names and texts in a piece of the program, in lower case."""
+    found: set[str] = set()
+    for part in ast.walk(tree):
+        match part:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.Constant(value=str() as word):
+                found.add(word.lower())
+    return found
+
+
+__all__ = ["held_out_labels"]
