@@ -47,6 +47,8 @@ def rows_as_squares(run: Rehearsing) -> Iterator[Answer]:
             given = given[0].elts
         if len(image) not in (len("NHW"), len("NCHW")) or len(given) != len(made):
             continue
+        if not _row_by_row(node, base):
+            continue  # what is put together again from squares has other rows
         for start, end in _grids(run.project, given, scope):
             count = _product(made[start:end])
             unread = whole and end == start + 1 and all(size is None for size in image[1:])
@@ -56,6 +58,19 @@ def rows_as_squares(run: Rehearsing) -> Iterator[Answer]:
                 text = f"{count} squares are read off along the rows: each holds pixels of several, none is cut out"
                 yield Answer(node.place, text, tuple(p for p in (base.place,) if p is not None))
                 break
+
+
+def _row_by_row(node: Node, base: Node) -> bool:
+    """True where the first axis stays what it is: one image after the other."""
+    rest = arguments(node)
+    asked = rest[0] if len(rest) == 1 and isinstance(rest[0], tuple) else rest
+    first = asked[0] if asked else None
+    if isinstance(first, Node):
+        return first.op in ("size", "len") and first.inputs[0] is base and first.inputs[1:] in ((), (0,))
+    if first == -1:
+        own, made = _product(base.shape.dims[1:]), _product(node.shape.dims[1:])
+        return own is not None and own == made
+    return isinstance(first, int) and not base.shape.open and first == base.shape.dims[0]
 
 
 def _as_loaded(base: Node) -> bool:

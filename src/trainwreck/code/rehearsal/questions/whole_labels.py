@@ -20,7 +20,9 @@ CHANGED = frozenset("setitem where masked_fill either masked_fill_ index_fill_ i
 
 
 def held_out_labels(run: Rehearsing) -> Iterator[Answer]:
-    """A loss that averages over every row, beside a score of some of these rows that are said to be held out."""
+    """A loss that averages over every row, before a score of some of these rows that are said to be held out.
+
+    A score before it is of another fit: the last one, after the choice was made, may take all rows."""
     judged = list(_judged(run))
     told: set[int] = set()
     learned = {id(n): n for e in backwards(run) for n in ancestors(e.subject) if n.op in CLASSES} if judged else {}
@@ -35,7 +37,7 @@ def held_out_labels(run: Rehearsing) -> Iterator[Answer]:
         if loss.op.startswith("binary") and isinstance(given(loss, "weight", 2), Node):
             continue  # each row has its weight, and it may be zero
         for way in (w for node in parts(target) for w in paths(run, node)):
-            seen = next((j for j, held in judged if _same(held.root, way.root)), None)
+            seen = next((j for j, held in judged if j.serial > loss.serial and _same(held.root, way.root)), None)
             if seen is not None and not way.steps and not any(n.op in CHANGED for n in way.nodes):
                 told.add(id(loss.place[0]))
                 text = "the loss takes the labels of all rows, those among them that are held out for the evaluation"
