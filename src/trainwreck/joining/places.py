@@ -10,7 +10,7 @@ from trainwreck.code.literals import written_as
 from trainwreck.code.project import Project
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.run import Run
-from trainwreck.joining import cuts, data, parts
+from trainwreck.joining import cuts, data, parts, statements
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,39 @@ def _reference(question: Question) -> Place | None:
     return Place(*found, "one model under a second name") if found is not None else None
 
 
+def _clip(question: Question) -> Place | None:
+    """Where gradients are clipped before they are stepped."""
+    where = question.item.where
+    found = statements.clipped(question.project, where.path, where.line)
+    return Place(*found, "gradients are clipped here") if found is not None else None
+
+
+def _state(question: Question) -> Place | None:
+    """Where the state that is loaded was taken from the model."""
+    where = question.item.where
+    found = statements.kept(question.project, where.path, where.line)
+    return Place(*found, "the state is taken here") if found is not None else None
+
+
+def _schedule(question: Question) -> Place | None:
+    """Where the schedule is stepped."""
+    found = statements.stepped(question.project)
+    return Place(*found, "the schedule is stepped here") if found is not None else None
+
+
+def _growth(question: Question) -> Place | None:
+    """Where a list of results with their graph grows."""
+    where = question.item.where
+    found = statements.gathered(question.project, where.path, where.line, where.module or "")
+    return Place(*found, "the list grows here") if found is not None else None
+
+
+def _zeros(question: Question) -> Place | None:
+    """Where a parameter is made zero."""
+    found = statements.zeroed(question.project, question.item.where.module or "")
+    return Place(*found, "it is made zero here") if found is not None else None
+
+
 Way = Callable[[Question], Place | None]
 WAYS: Mapping[str, Sequence[Way]] = {
     "live-loss-term-weight-zero": (_number,),
@@ -131,7 +164,13 @@ WAYS: Mapping[str, Sequence[Way]] = {
     "live-units-saturated": (_start, _module),
     "live-adapter-scale-large": (_attribute, _module),
     "live-loss-is-log-two": (_reference,),
-    "live-zero-factors": (_start, _module),
+    "live-zero-factors": (_zeros, _start, _module),
+    "live-clipped-while-scaled": (_clip,),
+    "live-state-is-the-model-itself": (_state,),
+    "live-graph-kept": (_growth,),
+    "live-running-statistics-off": (_module,),
+    "lr-decays-too-fast": (_schedule,),
+    "live-rate-stays-in-warm-up": (_schedule,),
     "live-targets-large": (_target,),
     "live-adapter-never-called": (_adapter,),
     "live-module-never-called": (_module,),

@@ -21,6 +21,8 @@ SETTLED = 0.7
 """DESIGN: below this the answer names what would decide."""
 PROVEN = 0.8
 """Confidence from which a fault that was seen takes the curves for its consequence (a judgement)."""
+WRITTEN = 0.3
+"""The same for a fault that the code proves and no sign of the run speaks for: it has no more (SUSPICION)."""
 CURVES = frozenset(("loss", "gradient"))
 """Families of signs that only say how a curve goes."""
 OUTCOMES = frozenset(
@@ -28,6 +30,7 @@ OUTCOMES = frozenset(
         "live-loss-at-label-entropy",
         "live-learns-nothing-though-it-moves",
         "live-predictions-unrelated",
+        "live-rows-alike",
         "origin-overflow",
     )
 )
@@ -92,16 +95,17 @@ def _place(role: Role) -> int:
 def _roles(told: Sequence[Candidate], known: Catalogue) -> dict[str, Role]:
     roles: dict[str, Role] = {}
     accepted: list[Candidate] = []
+    written = any(_written(c) for c in told)
     for candidate in told:
         name = candidate.mode.id
         sources = [a for a in accepted if roles[a.mode.id] == "root" and reaches(a.mode.id, name, known)]
         rivals = [a for a in accepted if roles[a.mode.id] != "consequence" and _rivals(a, candidate)]
         proven = [a for a in accepted if roles[a.mode.id] == "root" and _explains_curves(a, known)]
-        if (sources and _confidence(sources[0]) >= 0.4) or (proven and _only_curves(candidate, known)):
+        if (sources and _confidence(sources[0]) >= 0.4) or ((proven or written) and _only_curves(candidate, known)):
             roles[name] = "consequence"
         elif rivals:
             roles[name] = "rival"
-        elif accepted and not candidate.from_run and any(a.from_run for a in accepted):
+        elif not candidate.from_run and any(a.from_run and roles[a.mode.id] != "consequence" for a in accepted):
             roles[name] = "contributing"
         else:
             roles[name] = "root"
@@ -114,6 +118,13 @@ def _explains_curves(candidate: Candidate, known: Catalogue) -> bool:
     families = {meant.family for e in candidate.evidence if (meant := known.sign(e.sign)) is not None}
     seen = not families.isdisjoint(SEEN_AT_WORK) and candidate.cls == "direct"
     return seen and _confidence(candidate) >= PROVEN and not _only_curves(candidate, known)
+
+
+def _written(candidate: Candidate) -> bool:
+    """True for a fault that the code proves and that spoils a training by itself: curves follow from it as well."""
+    if candidate.mode.severity != "critical" or _confidence(candidate) < WRITTEN:
+        return False
+    return any(e.sign == CODE_PREFIX + candidate.mode.id and e.cls == "direct" for e in candidate.evidence)
 
 
 def _only_curves(candidate: Candidate, known: Catalogue) -> bool:

@@ -322,7 +322,9 @@ class Expressions(Operators):
             more = more or open_ended
             for element in elements:
                 self.store(generator.target, element, inner)
-                tests = [self.truth(self.value(t, inner)) for t in generator.ifs]
+                asked = [self.value(t, inner) for t in generator.ifs]
+                self.memo.setdefault("sifted", []).extend(zip(asked, generator.ifs, strict=True))
+                tests = [self.truth(a) for a in asked]
                 if False in tests:
                     continue
                 if None in tests:

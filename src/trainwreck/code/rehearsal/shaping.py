@@ -69,7 +69,7 @@ DRAWS = {
 }
 """Numpy's distributions with the number of their parameters: the size comes after them."""
 BOTH_ENDS = 3
-"""Arguments of ``rng.integers(low, high)``, the generator included."""
+"""Arguments of ``rng.integers(low, high, size)``."""
 TABLES = ("make_regression", "make_classification", "make_moons", "make_blobs", "make_circles", "load_digits")
 
 
@@ -227,11 +227,12 @@ def _function(node: Node, first: Value) -> Value:
     if op == "broadcast_to" or node.full == "numpy.select":
         return widened(node) if op == "broadcast_to" else selected(node)
     made = isinstance(first, Node) and first.op in GENERATORS
-    ends = op == "integers" and made and len(node.inputs) <= BOTH_ENDS and "size" not in node.options
-    if ends and all(isinstance(i, int) or (isinstance(i, Node) and i.shape == SCALAR) for i in node.inputs[1:]):
-        return SCALAR
-    numpy_draw = op in DRAWS and (made or node.full.startswith("numpy.random"))
-    if numpy_draw and len(node.inputs) <= made + DRAWS[op] and "size" not in node.options:
+    numpy = made or node.full.startswith("numpy.random")
+    whole = numpy and (op == "integers" or (op == "randint" and (made or node.full == "numpy.random.randint")))
+    if whole and len(node.inputs) < BOTH_ENDS + made and "size" not in node.options:
+        numbers = (isinstance(i, int) or (isinstance(i, Node) and i.shape == SCALAR) for i in node.inputs[made:])
+        return SCALAR if all(numbers) else ANY
+    if op in DRAWS and numpy and len(node.inputs) <= made + DRAWS[op] and "size" not in node.options:
         return _drawn(node)
     if op == "choice" and (made or node.full.startswith("numpy.random")):
         return _chosen(node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from types import FrameType
 from typing import Any
 
 import torch
@@ -29,12 +30,15 @@ class LossScale(Probe):
         self._last_step = 0
         self._in_a_row = 0
         self._scales: list[tuple[int, Any]] = []
+        self._steps = self._unscaled_late = 0
+        self._place: callers.Place | None = None
 
     def attach(self) -> None:
         """Listen to ``GradScaler.scale`` and ``.update``."""
         scaler = torch.amp.GradScaler
         callers.watch(scaler, "scale", self._scaling)
         callers.watch(scaler, "update", self._updating)
+        callers.watch(scaler, "step", self._stepping)
 
     def flush(self) -> None:
         """Is the scale at its floor?"""
@@ -56,6 +60,23 @@ class LossScale(Probe):
                     "look for the first module whose output overflows in half precision, or use bfloat16",
                 )
             )
+
+    def _stepping(self, scaler: Any, frame: FrameType | None) -> None:
+        """Does the step itself divide the gradients by the scale? What was done to them before was done to scaled ones."""
+        if not scaler.is_enabled() or self.recorder.off:
+            return
+        self._steps += 1
+        states = getattr(scaler, "_per_optimizer_states", None) or {}
+        if not any(getattr(s.get("stage"), "name", "") == "UNSCALED" for s in list(states.values())):
+            self._unscaled_late += 1
+            self._place = self._place or callers.place(callers.user_frame(frame))
+
+    def close(self) -> None:
+        """How often gradients were scaled until the scaler's step."""
+        if self._unscaled_late and self._unscaled_late == self._steps:
+            facts: dict[str, Any] = dict(zip(("path", "line"), self._place, strict=True)) if self._place else {}
+            text = f"the gradients carry the loss scale until the scaler's own step, {self._steps} times"
+            self.recorder.event("scaled-until-step", text, None, value=self._steps, **facts)
 
     def _scaling(self, scaler: Any, _: Any) -> None:
         if scaler.is_enabled():

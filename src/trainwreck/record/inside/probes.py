@@ -20,6 +20,7 @@ PROBES = (
     "reach:Reach",
     "frames:Frames",
     "objective:Objective",
+    "arguments:Arguments",
     "attention:Attention",
     "samples:Samples",
     "lines:Lines",

@@ -6,6 +6,7 @@ says what is compared). The training goes on meanwhile, bit for bit as without; 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import linecache
 import os
@@ -19,7 +20,7 @@ from typing import Any
 
 import torch
 
-from . import callers, capture, interrupts, isolate, tensors
+from . import callers, capture, derivatives, interrupts, isolate, tensors
 from .probe import Backward, Probe, Step
 
 SECONDS = 20
@@ -60,6 +61,10 @@ SIGNS = {
         "live-positions-exchangeable",
         "attention can't tell positions apart: two tokens that change places change nothing behind them",
     ),
+    "derivative": (
+        "live-backward-no-derivative",
+        "what {function}.backward gives back is no derivative of its forward: slopes that were measured differ by {off}",
+    ),
 }
 """What is found (``mixing``) to the sign and its text."""
 MEANT = re.compile(r"\bmc\b|mc_?drop|monte.?carlo|bayes|uncertain|stochastic|n_passes", re.IGNORECASE)
@@ -81,6 +86,7 @@ class Samples(Probe):
         self._copy: tuple[int, int, float, dict[int, str]] | None = None
         """Process, pipe, when it began, names of modules."""
         self._done = False
+        self._functions = derivatives.Functions()
         self._waiting: list[tuple[str, str | None, dict[str, Any]]] = []
 
     def after_step(self, step: Step) -> None:
@@ -93,6 +99,7 @@ class Samples(Probe):
             for module in (root, *root.children()):
                 if any(id(p) in held for p in module.parameters()):
                     self._wanted[id(module)] = weakref.ref(module)
+        self._functions.listen()
         if self._wanted:
             self._thread = threading.get_ident()
             hook = torch.nn.modules.module.register_module_forward_hook
@@ -115,19 +122,22 @@ class Samples(Probe):
 
     def backward(self, moment: Backward) -> None:
         """The forward of this step is done: make the copy, and hold nothing any longer."""
-        if self._handle is None:
+        if moment.step == 1 and not self._done and moment.loss.grad_fn is not None:
+            self._functions.find(moment.loss.grad_fn)
+        if self._handle is None and not self._functions.listening:
             return
         self._remove()
+        given = self._functions.taken()
         calls, self._calls, self._wanted = list(self._calls.values()), {}, {}
-        if calls and not callers.modes_active():
-            self._fork(outermost(calls)[:MOST_MODULES])
+        if (calls or given) and not callers.modes_active():
+            self._fork(outermost(calls)[:MOST_MODULES], given)
 
     def _remove(self) -> None:
         handle, self._handle = self._handle, None
         if handle is not None:
             handle.remove()
 
-    def _fork(self, calls: list[tuple[Any, Any, Any]]) -> None:
+    def _fork(self, calls: list[tuple[Any, Any, Any]], given: derivatives.Given) -> None:
         names = {id(m): n for n, m in self.recorder.names.modules()}
         fixed = {t.untyped_storage()._cdata for m, _, _ in calls for t in (*m.parameters(), *m.buffers())}
         with interrupts.put_off():
@@ -140,7 +150,7 @@ class Samples(Probe):
             try:
                 os.close(reader)
                 isolate.child(self.recorder.folder, SECONDS)
-                os.write(writer, json.dumps(_judge(calls, fixed)).encode())
+                os.write(writer, json.dumps(_judge(calls, fixed, given)).encode())
             except BaseException:
                 os._exit(1)
             os._exit(0)
@@ -152,6 +162,7 @@ class Samples(Probe):
     def close(self) -> None:
         """Wait a little for it at the end of a short training."""
         self._remove()
+        self._functions.taken()
         self._calls, self._wanted = {}, {}
         self._take(WAIT_SECONDS)
         for kind, module, facts in self._waiting:
@@ -183,8 +194,11 @@ class Samples(Probe):
             return
         if kind == "dropout" and (not self._evaluates() or MEANT.search("".join(linecache.getlines(facts["path"])))):
             return
+        words = {key: facts.pop(key) for key in ("function", "off") if key in facts}
+        if "function" in words:
+            module = f"{module}.{words['function']}" if module else words["function"]
         shapes = {key: "x".join(map(str, facts.pop(key))) for key in ("before", "after") if key in facts}
-        self.tell(sign, text.format(**shapes), module, step=2, **facts)
+        self.tell(sign, text.format(**shapes, **words), module, step=2, **facts)
 
     def _next_tokens(self) -> bool:
         """Whether the targets were seen to be the next tokens of the inputs."""
@@ -209,7 +223,7 @@ def outermost(calls: list[tuple[Any, Any, Any]]) -> list[tuple[Any, Any, Any]]:
     return [call for call in calls if id(call[0]) not in inner]
 
 
-def _judge(calls: list[tuple[Any, Any, Any]], fixed: set[int]) -> list[dict[str, Any]]:
+def _judge(calls: list[tuple[Any, Any, Any]], fixed: set[int], given: derivatives.Given) -> list[dict[str, Any]]:
     """In the copy: what is found in each of the modules, each kind once."""
     from . import mixing
 
@@ -223,4 +237,7 @@ def _judge(calls: list[tuple[Any, Any, Any]], fixed: set[int]) -> list[dict[str,
                 found.setdefault(item["kind"], item)
         except Exception:
             continue
+    with contextlib.suppress(Exception):
+        for item in derivatives.look(given):
+            found.setdefault(item["kind"], item)
     return list(found.values())

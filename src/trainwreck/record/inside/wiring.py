@@ -103,6 +103,8 @@ class Wiring(Probe):
         """Between two backwards of the same line without a step: are the gradients of the first one gone?"""
         for watched in self.recorder.optimizers.values():
             gone = all(p.grad is None or not sample_of(p.grad).any() for p in ends(watched.parameters))
+            if all(n >= watched.steps for n in watched.without_grad):
+                return  # none has ever come: nothing that could be thrown away
             self._discards.append(gone)
             if len(self._discards) >= 6 and all(self._discards):
                 text = "gradients are cleared between backwards of one step: only the last micro-batch counts"

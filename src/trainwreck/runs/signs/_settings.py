@@ -30,6 +30,9 @@ MOVES = (1e-3, 0.1)
 """Update-to-weight ratios of ordinary training and above."""
 CONSTANT = 1e-3
 """Relative spread of gradient norms that only clipping explains."""
+SCALED_CONSTANT = 5e-3
+"""The same where gradients are in half precision or their norm is clipped to a threshold plus 1e-6."""
+SCALES = "amp/loss_scale"
 
 
 def find(view: View) -> Iterator[Evidence]:
@@ -80,15 +83,52 @@ def _clipped(view: View, event: Event) -> Iterator[Evidence]:
     norms, ratios = _series(view, event, "grad_norm"), _series(view, event, "update_ratio")
     if norms is None or ratios is None or len(norms) < 20 or len(ratios) < 3:
         return
+    scaled = _while_scaled(view, norms)
+    if scaled is not None:
+        yield scaled
+        return
     usual = median(norms.values)
     same = [v for v in norms.values if abs(v - usual) <= CONSTANT * usual]
-    if usual > 0 and len(same) >= 0.9 * len(norms) and median(ratios.values) < STILL:
+    # a rate that has been taken back makes small steps of any gradient
+    high = _at_high_rates(view, event)
+    moved = [v for s, v in zip(ratios.steps, ratios.values, strict=True) if high is None or s in high]
+    if usual > 0 and len(same) >= 0.9 * len(norms) and len(moved) >= LEAST_LOOKS and median(moved) < STILL:
         text = (
             f"the gradient norm is {show(usual)} at {len(same)} of {len(norms)} steps: it is clipped every time, and"
-            f" steps change the weights by {show(median(ratios.values))} of their size"
+            f" steps change the weights by {show(median(moved))} of their size"
         )
         facts = {"number": float(f"{usual:.3g}"), "names": ["clip|max_?norm", "norm|grad"]}
         yield seen("live-gradient-clipped-always", text, _where(event, norms), facts)
+
+
+def _at_high_rates(view: View, event: Event) -> set[float] | None:
+    """Steps at which the rate was not far below its highest; None where no rate was kept."""
+    rates = _series(view, event, "lr")
+    if rates is None or not len(rates):
+        return None
+    return {s for s, rate in zip(rates.steps, rates.values, strict=True) if rate >= NEAR_PEAK * max(rates.values)}
+
+
+def _while_scaled(view: View, norms: Series) -> Evidence | None:
+    """Gradients that had one norm before the scaler divided them: they were clipped to it with the scale in them."""
+    event = next((e for e in view.run.events if e.kind == "scaled-until-step"), None)
+    scales = view.run.series.get(SCALES)
+    if event is None or scales is None or not len(scales):
+        return None
+    known = dict(zip(scales.steps, scales.values, strict=True))
+    products = [v * known[s] for s, v in zip(norms.steps, norms.values, strict=True) if s in known and known[s] >= 2.0]
+    if len(products) < 20:
+        return None
+    usual = median(products)
+    same = [v for v in products if abs(v - usual) <= SCALED_CONSTANT * usual]
+    if usual <= 0 or len(same) < 0.9 * len(products):
+        return None
+    scale = median(known.values())
+    text = (
+        f"before the scaler divides the gradients by {show(scale)} their norm is {show(usual)} at {len(same)} of"
+        f" {len(products)} steps: they are clipped with the scale in them, to {show(usual / scale)}"
+    )
+    return seen("live-clipped-while-scaled", text, event.where, usual / scale)
 
 
 def _warming(view: View, event: Event) -> Iterator[Evidence]:
@@ -116,7 +156,7 @@ def _unmoved(view: View, event: Event) -> Iterator[Evidence]:
     if shares is None or rates is None or not len(rates):
         return
     # Where the rate has been taken back, weights are meant to come to rest; the first looks are close together.
-    high = {s for s, rate in zip(rates.steps, rates.values, strict=True) if rate >= NEAR_PEAK * max(rates.values)}
+    high = _at_high_rates(view, event) or set()
     looks = [v for s, v in zip(shares.steps, shares.values, strict=True) if s in high and s > EARLY]
     if len(looks) < LEAST_LOOKS or median(looks) < UNMOVED:
         return

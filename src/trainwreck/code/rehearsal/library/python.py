@@ -93,16 +93,24 @@ def _next(run: Rehearsing, asked: Asked) -> Value:
     return found[0] if found else asked.get("default", 1, UNKNOWN)
 
 
+ASKED = 2
+"""Elements that a ``filter`` is tried with: the others are of the same kind."""
+
+
 @function("builtins.map", "builtins.filter")
 def _map(run: Rehearsing, asked: Asked) -> Value:
     if len(asked.args) < 2:
         return UNKNOWN
     columns = [run.elements(a, asked.place, asked.frame) for a in asked.args[1:]]
     found, more = [list(c) for c, _ in columns], any(m for _, m in columns)
+    node, scope = asked.place  # each call is one of its own: what is called knows its calls by their identity
     if asked.name == "filter":
+        test = asked.args[0]
+        for value in found[0][:ASKED]:
+            answer = value if test is None else run.call(test, [value], {}, (node, scope), asked.frame)
+            run.memo.setdefault("sifted", []).append((answer, node))
         return Items(found[0], True)
     rows = [list(row) for row in zip(*found, strict=False)]
-    node, scope = asked.place  # each call is one of its own: what is called knows its calls by their identity
     return Items([run.call(asked.args[0], row, {}, (node, scope), asked.frame) for row in rows], more)
 
 

@@ -2,8 +2,8 @@
 
 ``u_xx = grad(u_x, x, one)[0]`` without ``create_graph`` is a number for the optimizer. Beside ``u`` or ``u_x`` in one
 sum it makes the network fit the rest of the equation to what this term happens to be. Left alone are derivatives of
-which another use is made: steps along a gradient (the sum holds the point, not the value), factors, what is detached
-in so many words.
+which another use is made: steps along a gradient (the sum holds the point, not the value), targets that are summed up
+under ``no_grad``, coefficients that are detached before they multiply a higher derivative (Picard's iteration).
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ def derivative_cut_off(run: Rehearsing) -> Iterator[Answer]:
                 of = _line(derivative)
                 if not any(n.op == "param" and n.trainable is not False for n in ancestors(derivative.inputs[:1])):
                     continue
+                if derivative is not cut and any(f.grad and _line(f) > of for f in factors):
+                    continue  # the coefficient of the turn before
                 beside = next((f for t in terms if t is not factors for f in t if f.grad and _line(f) & of), None)
                 if beside is not None:
                     told.add(id(cut.place[0]))
@@ -64,7 +66,7 @@ def _terms(value: Value, whole: set[int], depth: int = 0) -> Iterator[Node]:
     if not isinstance(value, Node) or depth > MAX_DEPTH:
         return
     summed = value.inputs[0] if value.op in ("sum", "stack") and value.inputs else None
-    if id(value) in whole:
+    if id(value) in whole or (value.op in SUMS and _switched_off(value)):
         yield value
     elif value.op in SUMS:
         for item in value.inputs[:2]:
@@ -76,6 +78,11 @@ def _terms(value: Value, whole: set[int], depth: int = 0) -> Iterator[Node]:
             yield from _terms(item, whole, depth + 1)
     else:
         yield value
+
+
+def _switched_off(value: Node) -> bool:
+    """True for a sum under ``no_grad`` of what has a graph: all of it is meant as a number."""
+    return not value.grad and any(isinstance(i, Node) and i.grad for i in value.inputs[:2])
 
 
 def _factors(value: Value, whole: set[int], depth: int = 0) -> Iterator[Node]:

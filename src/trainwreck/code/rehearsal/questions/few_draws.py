@@ -35,7 +35,8 @@ def nothing_drawn(run: Rehearsing) -> Iterator[Answer]:
 
 def _looked_at(run: Rehearsing, marks: Node) -> bool:
     """True where a test of the program depends on what was drawn: it may leave out what has none."""
-    return any(n is marks for value, _ in run.memo.get("tested", ()) for n in ancestors(value))
+    asked = (*run.memo.get("tested", ()), *run.memo.get("sifted", ()))
+    return any(n is marks for value, _ in asked for n in ancestors(value))
 
 
 def _marks(value: Value) -> tuple[Node, float] | None:

@@ -32,6 +32,8 @@ PASSES = frozenset(
 )
 DRAWN = frozenset(["randint", "integers", "choice", "randrange"])
 ENCODES = frozenset(["encode", "encode_ordinary", "encode_batch", "encode_ordinary_batch", "call", "batch_encode_plus"])
+LEARNT = frozenset(["train_new_from_iterator", "train_from_iterator", "train"])
+"""What gives a tokenizer a vocabulary of its own."""
 TOKENIZERS = frozenset(["get_encoding", "encoding_for_model", "from_pretrained"])
 SIZES = (
     (r"^(gpt2|r50k_base|p50k_base|distilgpt2|openai-community/gpt2)|(^|/)gpt2|pythia|gpt-neo", 50_257),
@@ -104,12 +106,15 @@ def _many(run: Rehearsing, given: Value, stored: Node) -> tuple[int, str, Node |
         if not isinstance(value, Node) or id(value) in seen:
             continue
         seen.add(id(value))
+        if _sifted(run, value):
+            continue
         table = value.attributes.get(NUMBERING)
         if isinstance(table, Table) and (size := _entries(run, table)):
             return size, "the vocabulary has", value
         if value.op in ENCODES or (value.op == "getitem" and value.inputs[1:] == ("input_ids",)):
-            size = next((s for n in near(value, 12) if n.op in TOKENIZERS and (s := _of_tokenizer(n))), 0)
-            if size:
+            coder = near(value, 12)
+            size = next((s for n in coder if n.op in TOKENIZERS and (s := _of_tokenizer(n))), 0)
+            if size and not any(n.op in LEARNT for n in coder):
                 return size, "the tokenizer has", value
         if value.op in DRAWN and _indexes(run, stored):
             high = bounds(value).high
@@ -119,9 +124,24 @@ def _many(run: Rehearsing, given: Value, stored: Node) -> tuple[int, str, Node |
             high = bounds(value).high  # the end of a range is not among its numbers
             if high < 1e9 and bounds(value).low >= 0 and high > ROOM["int8"]:
                 return int(high), "these are", value
-        if value.op in PASSES or value.op in STRUCTURE:
+        if (value.op in PASSES or value.op in STRUCTURE) and not _chosen_by_value(value):
             queue += list(value.inputs[:2] if value.op == "setitem" else value.inputs[:1])
     return 0, "", None
+
+
+def _sifted(run: Rehearsing, value: Node) -> bool:
+    """True for one number of many (``[i for i in ids if i < 256]``) where its size decides whether it is kept."""
+    if value.op != "element":
+        return False
+    asked = (*run.memo.get("tested", ()), *run.memo.get("sifted", ()))
+    return any(n is value for test, _ in asked for n in ancestors(test))
+
+
+def _chosen_by_value(taken: Node) -> bool:
+    """``ids[ids < 256]``: the values themselves say which of them are kept."""
+    if taken.op not in ("getitem", "index_select", "masked_select") or len(taken.inputs) < 2:
+        return False
+    return any(n is taken.inputs[0] for i in taken.inputs[1:] for n in ancestors(i))
 
 
 def _entries(run: Rehearsing, table: Table) -> int:

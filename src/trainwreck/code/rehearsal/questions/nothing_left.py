@@ -213,14 +213,22 @@ class Empty:
         """True if the program tests the number of elements for being none."""
         ids = {id(n) for n in self.drawn}
         for node in self.run.nodes:
-            if node.op == "not" and any(id(_bare(i)) in ids for i in node.inputs):
+            if node.op == "not" and any(self._counts(i, ids) for i in node.inputs):
                 return True
             if node.op not in COMPARES or len(node.inputs) != 2:
                 continue
             for one, other in (node.inputs, node.inputs[::-1]):
-                if isinstance(other, int | float) and other <= 2 and id(_bare(one)) in ids:
+                if isinstance(other, int | float) and other <= 2 and self._counts(one, ids):
                     return True
-        return False
+        plain = (*self.run.memo.get("tested", ()), *self.run.memo.get("sifted", ()))
+        return any(self._counts(test, ids) for test, _ in plain)
+
+    def _counts(self, value: Value, ids: set[int]) -> bool:
+        """True for the number of elements that one of these draws decides about, and for the elements themselves."""
+        if id(_bare(value)) in ids:
+            return True
+        other = Empty(self.run)
+        return (other.none(value) or other.nothing(value)) and bool(ids & {id(n) for n in other.drawn})
 
 
 def _bare(value: Value) -> Value:

@@ -143,6 +143,8 @@ def _of_zeros(value: Value) -> Node | None:
 def _pairs(value: Value) -> str:
     """Words where the value is a distance of each element of a thing to every element of it."""
     for node in _additive(value):
+        if node.op in ("add", "addmm", "addmm_"):
+            return "each element is compared with itself too"
         if node.op == "sub" and len(node.inputs) == 2:
             one, other = (_spread(i) for i in node.inputs)
             if one is not None and other is not None and one[0] is other[0] and one[1] != other[1]:
@@ -161,7 +163,7 @@ def _additive(value: Value) -> Iterator[Node]:
         if not queue:
             return
         node = queue.pop()
-        if node.op in ("sub", "cdist"):
+        if node.op in ("sub", "cdist") or _multiplied_out(node):
             yield node
         elif node.op in ("sum", "mean", "square", "abs", "cumsum", "relu") or _squares(node) or _at_zero(node):
             queue += list(parts(node.inputs[0]))
@@ -183,6 +185,59 @@ def _own_products(value: Value) -> bool:
     sides = [_unscaled(i) for i in node.inputs[:2]]
     turned = sides[1] is not None and sides[1].op in ("t", "T", "mT", "transpose") and bool(sides[1].inputs)
     return turned and sides[0] is not None and sides[1] is not None and _unscaled(sides[1].inputs[0]) is sides[0]
+
+
+def _multiplied_out(node: Node) -> bool:
+    """``|a|^2 - 2 a b + |b|^2`` for all pairs of rows of one thing, in whatever order it is summed up."""
+    terms = _summands(node, 1.0) if node.op in ("add", "addmm", "addmm_") else []
+    minus = [t for t, sign in terms if sign < 0]
+    plus = [t for t, sign in terms if sign > 0]
+    if len(minus) != 1 or len(plus) != 2 or not _own_products(minus[0]):
+        return False
+    product = _unscaled(minus[0])
+    rows = _unscaled(product.inputs[0]) if product is not None else None
+    return all(_squared_rows(p, product, rows) for p in plus)
+
+
+def _summands(value: Value, sign: float, depth: int = 0) -> list[tuple[Value, float]]:
+    """What is added up, each with its sign; ``addmm`` adds a product."""
+    if not isinstance(value, Node) or len(value.inputs) < 2 or depth > MOST_SUMMANDS:
+        return [(value, sign)]
+    if value.op in ("add", "sub") and not value.options:
+        first, second = value.inputs[:2]
+        other = sign if value.op == "add" else -sign
+        return [*_summands(first, sign, depth + 1), *_summands(second, other, depth + 1)]
+    if value.op in ("addmm", "addmm_") and len(value.inputs) > 2 and value.get("beta", None, 1) == 1:
+        alpha = number_of(value.options.get("alpha", 1))
+        product = Node("matmul", value.inputs[1:3], grad=value.grad)
+        return [*_summands(value.inputs[0], sign, depth + 1), (product, sign * (alpha or 0))]
+    if value.op == "neg":
+        return _summands(value.inputs[0], -sign, depth + 1)
+    rest = [i for i in value.inputs[:2] if number_of(i) is None] if value.op == "mul" else []
+    factor = next((n for i in value.inputs[:2] if (n := number_of(i)) is not None), 1.0)
+    if len(rest) == 1 and factor < 0:
+        return _summands(rest[0], -sign, depth + 1)
+    return [(value, sign)]
+
+
+MOST_SUMMANDS = 6
+
+
+def _squared_rows(value: Value, product: Node | None, rows: Node | None) -> bool:
+    """``x.pow(2).sum(1)`` or the diagonal of ``product`` (x @ x.t()), along either axis."""
+    for _ in range(MOST_SUMMANDS):
+        if not isinstance(value, Node) or not value.inputs:
+            return False
+        if value.op in ("diagonal", "diag"):
+            return value.inputs[0] is product
+        if value.op == "sum":
+            square = value.inputs[0]
+            squared = isinstance(square, Node) and bool(square.inputs) and (square.op == "square" or _squares(square))
+            return isinstance(square, Node) and squared and square.inputs[0] is rows
+        if value.op not in ("getitem", "unsqueeze", "view", "reshape", "t", "T", "mT", "transpose", "expand"):
+            return False
+        value = value.inputs[0]
+    return False
 
 
 def _unscaled(value: Value) -> Node | None:

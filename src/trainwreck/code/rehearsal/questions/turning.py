@@ -93,14 +93,13 @@ def _bound(function: ast.AST, name: str) -> Iterator[ast.expr]:
 def _side_by_side(run: Rehearsing, advantage: Value, own: set[int]) -> bool:
     """True where a loop from the last step puts each return aside with its own log-probability: one order for both."""
     theirs = {id(n) for n in ancestors(advantage)} - own
+    held: dict[int, set[int]] = {}
     for event in run.tape:
         loop = event.turns[-1].node if event.turns else None
         backwards = isinstance(loop, ast.For) and BACKWARDS.search(ast.unparse(loop.iter)) is not None
-        if event.name == "append" and backwards and event.args and isinstance(event.args[0], tuple):
-            held = {id(n) for n in parts(event.args[0])}
-            if held & own and held & theirs:
-                return True
-    return False
+        if event.name == "append" and backwards and event.args:
+            held.setdefault(id(loop), set()).update(id(n) for n in parts(event.args[0]))
+    return any(h & own and h & theirs for h in held.values())
 
 
 def _near_policy(node: Node) -> bool:

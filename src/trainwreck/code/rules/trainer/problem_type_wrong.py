@@ -1,6 +1,7 @@
-"""``problem_type`` of a sequence classifier does not fit its labels.
+"""The loss takes one class a sample where labels hold several, or the other way round (``problem_type``).
 
-What: "multi_label_classification" with class indices, or "single_label_classification" with one column per label.
+What: "multi_label_classification" with class indices, or "single_label_classification" with one column per label; a
+softmax over the classes in a loop of one's own, where each class of a row is decided for itself.
 Why it matters: the model computes another loss, which refuses the shape or type of the labels.
 When it is fine: where labels are floats of shape (N, C) for multi-label, integers of shape (N,) for single-label.
 """
@@ -15,6 +16,8 @@ from trainwreck.code.facts import only, option
 from trainwreck.code.huggingface import holder, model_loads, text_has, trainer_calls
 from trainwreck.code.labels import classes_in, label_values
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.several_labels import classes_compete
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -79,6 +82,10 @@ def main(args, data):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), classes_compete)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     """Class indices that are turned into floats for a classifier with several classes and no ``problem_type``."""
     if text_has(project, "problem_type"):
         return
