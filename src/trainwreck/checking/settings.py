@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from trainwreck.core.errors import TrainwreckError
+from trainwreck.core.frozen import Frozen
 
 SEVERITY_NAMES = ("critical", "warning", "suggestion", "never")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(Frozen):
     """What a project asks of ``check``.
 
     Ids, families and id prefixes may stand in the selections; ``ALL`` is everything.

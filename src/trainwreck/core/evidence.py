@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any, Literal
 
 from trainwreck.core.fix import Fix
+from trainwreck.core.frozen import Frozen
 
 Severity = Literal["critical", "warning", "suggestion"]
 SEVERITIES: tuple[Severity, ...] = ("suggestion", "warning", "critical")
@@ -20,8 +21,7 @@ inferred: a conclusion from something else (a resemblance, an absence)."""
 WhereKind = Literal["code", "config", "log", "metric", "tensor", "environment", "instruction"]
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Frozen):
     """A place. Lines and columns count from 1; steps keep the unit of their series; paths are relative and posix."""
 
     kind: WhereKind
@@ -40,8 +40,7 @@ class Where:
         return {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Frozen):
     """One sighting of a sign. Says what is there, never why.
 
     ``value`` is the observed value: a number, a short text, or the named parts of a message as an object.
@@ -79,8 +78,7 @@ class Evidence:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Frozen):
     """Something that was asked for and could not be read: one sentence saying what, where and what to do."""
 
     path: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from trainwreck.core.frozen import Frozen
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+
+class Edit(Frozen):
     """Replace the lines ``line``..``end_line`` of ``path`` by ``text`` (empty: remove them).
 
     In a notebook ``cell`` counts the code cells from 1, and the lines are those of the cell.
@@ -24,8 +24,7 @@ class Edit:
         return {"path": self.path, "line": self.line, "end_line": self.end_line, "text": self.text}
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(Frozen):
     """``safe``: the edits cannot change what is trained, so ``--fix`` applies them unasked."""
 
     text: str

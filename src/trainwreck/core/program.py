@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from trainwreck.core.frozen import Frozen
 from trainwreck.core.source import Source
 
 
-@dataclass(frozen=True)
-class Module:
+class Module(Frozen):
     """One Python file (or notebook, cells joined). ``cells`` gives the first line of each cell, None for a script."""
 
     path: str

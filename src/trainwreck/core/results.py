@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from trainwreck import __version__
 from trainwreck.core.evidence import SEVERITIES, Evidence, Severity, Where, jsonable
 from trainwreck.core.fix import Edit as Edit
 from trainwreck.core.fix import Fix as Fix
+from trainwreck.core.frozen import Frozen
 
 if TYPE_CHECKING:
     from trainwreck.core.run import Setting
@@ -21,8 +22,9 @@ Status = Literal["complete", "partial", "nothing_found", "unreadable"]
 Verdict = Literal["supported", "refuted", "undecided"]
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Frozen):
+    """A line of a file, or lines ``line`` to ``end_line`` of it."""
+
     path: str
     line: int | None
     end_line: int | None = None
@@ -31,8 +33,9 @@ class Location:
         return {"path": self.path, "line": self.line, "end_line": self.end_line or self.line}
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Frozen):
+    """An entry of the literature and what it says of the failure mode."""
+
     key: str
     says: str
 
@@ -40,8 +43,7 @@ class Reference:
         return {"key": self.key, "says": self.says}
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Frozen):
     """A failure mode as it stands in one diagnosis. ``confidence`` is the probability that it is a root cause here.
 
     ``tell_apart`` names, for each rival, the observation that would decide between the two.
@@ -101,8 +103,7 @@ class Link(NamedTuple):
         return {**plain, "cell": self.cell} if self.cell is not None else plain
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Frozen):
     """A located sighting that is a finding of its own (a static rule, an unreadable file).
 
     The end is where the marked text ends: ``end_column`` is the first column after it. ``proof`` are the lines that it
@@ -146,8 +147,7 @@ class Finding:
         return {**plain, "cell": self.cell} if self.cell is not None else plain
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(Frozen):
     """Something worth telling that is no finding: what was seen, never why."""
 
     id: str
@@ -158,8 +158,7 @@ class Symptom:
         return {"id": self.id, "text": self.text, "where": self.where.to_json()}
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
+class Suspect(Frozen):
     """What the evidence says of a theory that somebody put forward. ``id`` is the failure mode it was taken for."""
 
     text: str
@@ -176,8 +175,9 @@ class Suspect:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+class RunSummary(Frozen):
+    """One run or attempt that was read. ``steps`` is the last step known, ``outcome`` how it ended."""
+
     path: str
     format: str
     attempt: int
@@ -196,8 +196,7 @@ class RunSummary:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Frozen):
     """An artefact that was not seen and would settle a remaining doubt."""
 
     artefact: str
@@ -207,8 +206,7 @@ class Missing:
         return {"artefact": self.artefact, "why": self.why}
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Frozen):
     """A labelled step on a chart."""
 
     step: float
@@ -216,8 +214,7 @@ class Mark:
     sign: str
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Frozen):
     """A down-sampled series for display (at most a few hundred points; extremes and non-finite points kept)."""
 
     name: str
@@ -233,8 +230,7 @@ Cell = float | str | None
 """One stretch of steps: a number, "nan" where something was not finite, None where nothing was recorded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heat:
+class Heat(Frozen):
     """One quantity of all modules over stretches of steps of equal length, from ``first`` to ``last``."""
 
     quantity: str
@@ -244,8 +240,7 @@ class Heat:
     rows: Sequence[tuple[str, Sequence[Cell]]]
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleRow:
+class ModuleRow(Frozen):
     """One module in numbers: medians of gradient norm and update ratio, the last norm of its weights, its last largest
     output and share of zeros in it, and how many of all recorded values were not finite."""
 
@@ -258,8 +253,7 @@ class ModuleRow:
     nonfinite: int
 
 
-@dataclass(frozen=True, slots=True)
-class Modules:
+class Modules(Frozen):
     """What a recording of one rank knows by module. ``memory``: (when, most bytes, last bytes)."""
 
     run: str
@@ -269,8 +263,7 @@ class Modules:
     memory: Sequence[tuple[str, float, float]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Excerpt:
+class Excerpt(Frozen):
     """A few lines of a file (or of a notebook's cell) around a place; ``marked`` are the line numbers to point at."""
 
     path: str
@@ -281,8 +274,7 @@ class Excerpt:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFacts:
+class RuleFacts(Frozen):
     """What a report may say of an id beyond the sighting: catalogue text for the help of SARIF and editors."""
 
     title: str
@@ -292,8 +284,7 @@ class RuleFacts:
     family: str
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Frozen):
     """Everything that a verb answers.
 
     The fields from ``charts`` on are for people, not for the JSON. ``settings`` are the configured values of the

@@ -10,8 +10,10 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import BinaryIO, NamedTuple
+
+from trainwreck.core.frozen import Frozen
 
 HEAD_BYTES = 65_536
 CHUNK_BYTES = 1 << 20
@@ -30,8 +32,7 @@ class Line(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Frozen):
     """Something to read.
 
     ``name``: the path as shown to the user, relative and posix, without a compression suffix removed.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from trainwreck.core.frozen import Frozen
 from trainwreck.core.results import Chart
 from trainwreck.report import words
 from trainwreck.report.safe import line
@@ -19,8 +19,7 @@ LOG_RANGE = 50.0
 part is one flat line. A judgement; eight levels resolve a factor of eight at best."""
 
 
-@dataclass(frozen=True)
-class Sparkline:
+class Sparkline(Frozen):
     """``blocks`` and ``marks`` are equally wide; ``label`` and ``figures`` say what is drawn."""
 
     label: str

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from trainwreck.catalogue.tables import settings_table
 from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.shell import HOLE, Arg, Command, Variable, commands
 from trainwreck.code.settings.tree import Place
+from trainwreck.core.frozen import Frozen
 
 _PYTHON = pattern(r"(?:python|pypy)[\d.]*$|python\d?\.exe$")
 _WRAPPERS: Mapping[str, frozenset[str]] = {
@@ -80,8 +81,7 @@ class Flag(NamedTuple):
         return int(text) if re.fullmatch(r"\d{1,9}", text) else None
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(Frozen):
     """A program that a command starts.
 
     ``launcher``: python, torchrun, accelerate, deepspeed, vllm, sglang, trl, llamafactory, axolotl. ``options`` are the

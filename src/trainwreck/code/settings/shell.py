@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.arithmetic import evaluate
 from trainwreck.code.settings.shell_words import Part, Token, tokens
 from trainwreck.code.settings.tree import Place
+from trainwreck.core.frozen import Frozen
 
 HOLE = "\x00"
 """Stands in the text of a word for what the script does not say."""
@@ -55,8 +56,7 @@ class Variable(NamedTuple):
     exported: bool = False
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(Frozen):
     """One simple command. ``certain``: it stands in no branch, loop or function. ``env`` is what it would inherit."""
 
     args: Sequence[Arg]

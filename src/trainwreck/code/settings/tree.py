@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, NamedTuple
+
+from trainwreck.core.frozen import Frozen
 
 MAX_SETTINGS = 20_000
 """Leaves of one file that are looked at; configurations written by people have some hundred."""
@@ -123,8 +125,7 @@ class Setting(NamedTuple):
         return f"{name}{'=' if self.language in ('shell', 'python') else ': '}{self.text[:60]}"
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Frozen):
     """One configuration file. ``twice`` are keys that one mapping has more than once: (key path, first, second)."""
 
     path: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions.denoising import Denoiser, denoisers, m
 from trainwreck.code.rehearsal.questions.levels import row
 from trainwreck.code.rehearsal.questions.places import about
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core, sum_in
+from trainwreck.core.frozen import Frozen
 
 DRAWN = frozenset(["randint", "rand", "rand_like", "uniform", "integers", "random"])
 NOTHING = 0.01
@@ -24,8 +24,7 @@ LITTLE = 0.1
 CLOSE = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class Levels:
+class Levels(Frozen):
     """``signal[i] * data + noise[i] * noise`` at each time."""
 
     node: Node
