@@ -158,3 +158,16 @@ def test_order_of_evidence_does_not_matter(order: list[str]) -> None:
     assert [(c.id, c.role, c.confidence) for c in answer.causes] == [
         (c.id, c.role, c.confidence) for c in expected.causes
     ]
+
+
+def test_a_fault_of_the_code_comes_before_what_only_curves_say() -> None:
+    curves = mode("vanishing", {"norm-vanishes": 4.2}, severity="critical")
+    written = mode("reversed", {"code-reversed": 3.5}, severity="critical")
+    known = book(curves, written, families={"norm-vanishes": "gradient", "code-reversed": "code"})
+    code = Evidence("code-reversed", "direct", "written here", Where("code", path="a.py", line=3))
+    told = diagnose([seen("norm-vanishes"), code], known).causes
+    assert [c.id for c in told] == ["reversed", "vanishing"]
+    assert [c.role for c in told] == ["root", "consequence"]
+    weaker = mode("reversed", {"code-reversed": 3.5}, severity="warning")
+    known = book(curves, weaker, families={"norm-vanishes": "gradient", "code-reversed": "code"})
+    assert diagnose([seen("norm-vanishes"), code], known).causes[0].id == "vanishing"

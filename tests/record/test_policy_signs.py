@@ -63,3 +63,12 @@ for fold in range(3):
 def test_a_network_that_has_just_begun_is_not_one_that_learns_nothing(tmp_path: Path) -> None:
     run(tmp_path, FOLDS)
     assert [c.id for c in diagnose([tmp_path / "rec"], code=[]).root_causes if c.severity == "critical"] == []
+
+
+@pytest.mark.parametrize("climbs", [True, False])
+def test_an_optimizer_that_maximises_wants_no_minus(tmp_path: Path, climbs: bool) -> None:
+    text = ACTOR.replace("ADVANTAGE", "(back - value)").replace("ERROR", "(back - value)")
+    text = text.replace("loss = -(dist", "loss = (dist").replace(" + 0.5 * (back - value).pow(2).mean()", "")
+    run(tmp_path, text.replace("], 1e-3)", f"], 1e-3, maximize={climbs})"))
+    signs = {e.sign for c in diagnose([tmp_path / "rec"], code=[]).root_causes for e in c.evidence}
+    assert ("live-policy-gradient-reversed" in signs) is not climbs

@@ -161,3 +161,25 @@ for step in range(30):
 def test_noise_in_a_mean_teacher_belongs_to_the_method(tmp_path: Path, follows: bool) -> None:
     told = events(tmp_path, TEACHER.format(follows=follows))
     assert ("live-teacher-in-training-mode" in told) != follows
+
+
+OTHER_HEAD = """
+class Net(nn.Module):
+    def __init__(self, name, size):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        setattr(self, name, nn.Linear(8, size))
+        self.name = name
+
+    def forward(self, x):
+        return getattr(self, self.name)(self.body(x))
+
+first, second = Net("lm_head", 5), Net("tag_head", 3)
+report = second.load_state_dict(first.state_dict(), strict=False)
+assert len(report.missing_keys) == 2
+train(second, clear=True)
+"""
+
+
+def test_a_head_that_takes_the_place_of_another_is_no_part_by_another_name(tmp_path: Path) -> None:
+    assert "live-" not in events(tmp_path, OTHER_HEAD)

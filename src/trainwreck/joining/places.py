@@ -145,6 +145,12 @@ def _growth(question: Question) -> Place | None:
     return Place(*found, "the list grows here") if found is not None else None
 
 
+def _temperature(question: Question) -> Place | None:
+    """Where scores are scaled by a temperature."""
+    found = statements.tempered(question.project)
+    return Place(*found, "scores are scaled here") if found is not None else None
+
+
 def _zeros(question: Question) -> Place | None:
     """Where a parameter is made zero."""
     found = statements.zeroed(question.project, question.item.where.module or "")
@@ -168,6 +174,7 @@ WAYS: Mapping[str, Sequence[Way]] = {
     "live-clipped-while-scaled": (_clip,),
     "live-state-is-the-model-itself": (_state,),
     "live-graph-kept": (_growth,),
+    "live-pairs-confined": (_temperature,),
     "live-running-statistics-off": (_module,),
     "lr-decays-too-fast": (_schedule,),
     "live-rate-stays-in-warm-up": (_schedule,),

@@ -295,6 +295,12 @@ class Expressions(Operators):
         raise NotImplementedError
 
     # ------------------------------------------------------------------ comprehensions
+    def sift(self, test: Value, values: list[Value], place: Place, frame: Frame) -> None:
+        """Remembers what the test of a ``filter`` says of some values."""
+        if test is not None:
+            asked = [(self.call(test, [v], {}, (place[0], place[1]), frame), place[0]) for v in values]
+            self.memo.setdefault("sifted", []).extend(asked)
+
     def _comprehended(
         self, wanted: ast.expr | tuple[ast.expr, ast.expr], generators: list[ast.comprehension], frame: Frame
     ) -> tuple[list[tuple[Value, ...]], bool, Value]:

@@ -230,8 +230,8 @@ def _function(node: Node, first: Value) -> Value:
     numpy = made or node.full.startswith("numpy.random")
     whole = numpy and (op == "integers" or (op == "randint" and (made or node.full == "numpy.random.randint")))
     if whole and len(node.inputs) < BOTH_ENDS + made and "size" not in node.options:
-        numbers = (isinstance(i, int) or (isinstance(i, Node) and i.shape == SCALAR) for i in node.inputs[made:])
-        return SCALAR if all(numbers) else ANY
+        known_ends = (isinstance(i, int) or (isinstance(i, Node) and i.shape == SCALAR) for i in node.inputs[made:])
+        return SCALAR if all(known_ends) else ANY
     if op in DRAWS and numpy and len(node.inputs) <= made + DRAWS[op] and "size" not in node.options:
         return _drawn(node)
     if op == "choice" and (made or node.full.startswith("numpy.random")):

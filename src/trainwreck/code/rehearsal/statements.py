@@ -196,6 +196,7 @@ class Statements(Storing):
     ) -> Signal:
         before = dict(frame.names)
         since = len(self.tape)
+        first: dict[str, Value] = {}
         for number, element in enumerate(found):
             generic = not exact and number > 0
             if generic:
@@ -207,7 +208,19 @@ class Statements(Storing):
                 return None
             if signal in ("return", "raise"):
                 return signal
+            first = first or dict(frame.names)
+        if len(found) > 1 and (not exact or _of_more(over)):
+            self._grown(first, frame, place)
         return self.block(node.orelse, frame)
+
+    def _grown(self, first: dict[str, Value], frame: Frame, place: Place) -> None:
+        """What has another shape after the second turn than after the first has a third one after all of them."""
+        for name, value in frame.names.items():
+            one = first.get(name)
+            if isinstance(value, Node) and isinstance(one, Node) and not (value.shape.open or one.shape.open):
+                alike = len(value.shape.dims) == len(one.shape.dims)
+                if alike and value.shape != one.shape and value.grad:
+                    frame.names[name] = self.joined(one, value, place)
 
     def _while(self, node: ast.While, frame: Frame) -> Signal:
         place = (node, frame.scope)
@@ -361,3 +374,9 @@ class Statements(Storing):
             if child.node is node:
                 return child
         return frame.scope
+
+
+def _of_more(over: Value) -> bool:
+    """True for layers of which a list holds more than the rehearsal has made."""
+    given = over.args[0] if isinstance(over, Obj) and over.args else None
+    return isinstance(given, Items) and given.more

@@ -62,7 +62,7 @@ class LossScale(Probe):
             )
 
     def _stepping(self, scaler: Any, frame: FrameType | None) -> None:
-        """Does the step itself divide the gradients by the scale? What was done to them before was done to scaled ones."""
+        """Does the step itself divide the gradients by the scale? What came before was done to scaled ones."""
         if not scaler.is_enabled() or self.recorder.off:
             return
         self._steps += 1

@@ -89,6 +89,9 @@ class Copies(Probe):
         self._starts: dict[str, list[Any]] = {}
         self._share: dict[str, float] = {}
         self._stale: dict[str, Stale] = {}
+        self._norms: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
+        """Running means of copies with batch norm, those of their sources, and what the former were at first: a few
+        numbers a layer, held to the end, when the model itself may be gone."""
 
     def after_step(self, step: Step) -> None:
         """At sampled steps compare each copy with its source."""
@@ -136,6 +139,7 @@ class Copies(Probe):
         """Tell of copies that never moved, or hardly."""
         for name, _, _ in self._pairs or ():
             self._tell_stale(name)
+            self._tell_norms(name)
             share = self._share.get(name, 1.0)
             if self.recorder.step > LAGS_AFTER and self._moved.get(name) and share < LAGS:
                 text = f"the copy {name} has come {share:.1%} of the way that the trained weights went in the whole run"
@@ -157,6 +161,19 @@ class Copies(Probe):
         if found and not any(call.with_graph for call in found):
             text = f"the loss is measured against {name}, a copy of the trained model that follows it"
             self.tell("moving-target", text, name, step=step.number)
+
+    def _tell_norms(self, name: str) -> None:
+        """An average whose weights moved while the running statistics in it are still those that it began with."""
+        mine, theirs, first = self._norms.get(name, ([], [], []))
+        if not mine or len(mine) != len(theirs) or not self._moved.get(name) or self.recorder.step < JUDGED:
+            return
+        kept = all(torch.equal(a, b) for a, b in zip(mine, first, strict=True))
+        apart = sum(bool(((a - b).abs() > APART).any()) for a, b in zip(mine, theirs, strict=True))
+        if kept and 2 * apart >= len(mine):
+            text = (
+                f"the weights of the copy {name} follow the trained ones, its running statistics of batch norm do not"
+            )
+            self.tell("live-average-without-statistics", text, name)
 
     def _tell_stale(self, name: str) -> None:
         stuck = self._stale[name].share() if name in self._stale else None
@@ -193,6 +210,8 @@ class Copies(Probe):
             pairs = pairs[:: len(pairs) // MAX_PARAMETERS + 1]
             taken.add(name)
             first = before.get(name) or [sample_of(a).float().clone() for a, _ in pairs]
+            if name not in self._norms and (held_means := means(module)):
+                self._norms[name] = held_means, means(source), [m.clone() for m in held_means]
             found.append((name, [(weakref.ref(a), weakref.ref(b)) for a, b in pairs], first))
         return found
 
@@ -200,6 +219,12 @@ class Copies(Probe):
 def _all_held(module: Any, held: set[int]) -> bool:
     parameters = list(module.parameters())
     return bool(parameters) and all(id(p) in held for p in parameters)
+
+
+def means(module: Any) -> list[Any]:
+    """The running means of the norm layers of a module that keep any."""
+    found = [getattr(m, "running_mean", None) for m in module.modules()]
+    return [m for m in found if isinstance(m, torch.Tensor) and m.device.type == "cpu"]
 
 
 def _root(values: list[float]) -> float:

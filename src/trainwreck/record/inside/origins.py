@@ -152,7 +152,10 @@ def _same_memory(one: Any, other: Any) -> bool:
 
 
 def _same_end(one: str, other: str) -> bool:
-    return one != other and (one.endswith("." + other) or other.endswith("." + one) or _inner(one) == _inner(other))
+    if one == other:
+        return False
+    inner = _inner(one)
+    return one.endswith("." + other) or other.endswith("." + one) or (inner is not None and inner == _inner(other))
 
 
 def _inner(name: str) -> str | None:

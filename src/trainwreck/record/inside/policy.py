@@ -91,7 +91,8 @@ class Policy(Probe):
             )
             name = self._named(advantage, moment)
             self.tell("live-advantage-reversed", text, frame=moment.frame, variable=name, step=moment.step)
-        if len(self._ascents) >= LOOKS and all(self._ascents) and not any(self._reversed):
+        minimised = not any(g.get("maximize") for o in list(self.recorder.optimizers) for g in o.param_groups)
+        if len(self._ascents) >= LOOKS and all(self._ascents) and not any(self._reversed) and minimised:
             text = (
                 "the loss contains log-probability times advantage with a plus: minimising it makes good actions rarer"
             )

@@ -22,13 +22,16 @@ def classification(scores: Any, target: Any, ignore_index: Any) -> dict[str, Any
 
     ``accuracy``; ``entropy`` of the predictions (nats), ``range`` (mean spread between the best and the worst class);
     ``classes``; ``ignored`` share of labels; ``predicted_top`` and ``label_top`` (share of the most frequent class),
-    ``label_class`` (which one), ``label_entropy`` (nats) and ``loss`` (mean over what is not ignored).
+    ``label_class`` (which one), ``label_entropy`` (nats) and ``loss`` (mean over what is not ignored). ``diagonal``:
+    share of rows whose label is their own number, as where each of two views has to find the other.
     """
     if scores.dim() == 4:
         scores, target = scores.permute(0, 2, 3, 1).flatten(0, 2), target.flatten()
     if scores.dim() != 2 or target.dim() != 1 or not target.numel():
         return {}
     stride = max(1, target.numel() // ROWS)
+    own = torch.arange(target.numel(), device=target.device) if target.numel() == scores.shape[1] else None
+    diagonal = (target.detach() == own).float().mean() if own is not None else 0.0
     scores, target = scores.detach()[::stride].float(), target.detach()[::stride]
     classes = scores.shape[1]
     valid = (target >= 0) & (target < classes)
@@ -54,6 +57,7 @@ def classification(scores: Any, target: Any, ignore_index: Any) -> dict[str, Any
         "label_class": labels.argmax().float(),
         "label_entropy": -(labels * labels.clamp(min=1e-12).log()).sum(),
         "predicted_top": guesses.max(),
+        "diagonal": diagonal,
     }
 
 

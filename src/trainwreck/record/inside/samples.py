@@ -63,7 +63,7 @@ SIGNS = {
     ),
     "derivative": (
         "live-backward-no-derivative",
-        "what {function}.backward gives back is no derivative of its forward: slopes that were measured differ by {off}",
+        "what {function}.backward gives back is no derivative of its forward: slopes as measured differ by {off}",
     ),
 }
 """What is found (``mixing``) to the sign and its text."""

@@ -123,6 +123,10 @@ def _classification(view: View, columns: dict[str, Series]) -> Iterator[Evidence
             yield seen(sign, text, where, median(ratios.values), cls="circumstantial")
     # With two classes a spread of 1 nat is a probability of 0.73; more classes need more.
     if spread and max(spread) < CONFINED and median(loss) > 0.7 * math.log(max(classes)) and max(classes) >= 3:
+        pairs = columns.get("diagonal")
+        if pairs is not None and len(pairs) >= LEAST_LOOKS and min(pairs.values) == 1.0 and min(classes) >= 8:
+            text = f"the scores of right and wrong pairs are never more than {show(max(spread))} nats apart"
+            yield seen("live-pairs-confined", text, where, max(spread))
         text = f"best and worst class are never more than {show(max(spread))} nats apart"
         yield seen("live-logits-confined", text, where, max(spread), cls="circumstantial")
     label_top = _late(columns, "label_top")

@@ -93,10 +93,6 @@ def _next(run: Rehearsing, asked: Asked) -> Value:
     return found[0] if found else asked.get("default", 1, UNKNOWN)
 
 
-ASKED = 2
-"""Elements that a ``filter`` is tried with: the others are of the same kind."""
-
-
 @function("builtins.map", "builtins.filter")
 def _map(run: Rehearsing, asked: Asked) -> Value:
     if len(asked.args) < 2:
@@ -105,10 +101,7 @@ def _map(run: Rehearsing, asked: Asked) -> Value:
     found, more = [list(c) for c, _ in columns], any(m for _, m in columns)
     node, scope = asked.place  # each call is one of its own: what is called knows its calls by their identity
     if asked.name == "filter":
-        test = asked.args[0]
-        for value in found[0][:ASKED]:
-            answer = value if test is None else run.call(test, [value], {}, (node, scope), asked.frame)
-            run.memo.setdefault("sifted", []).append((answer, node))
+        run.sift(asked.args[0], found[0][:2], asked.place, asked.frame)  # the others are of the same kind
         return Items(found[0], True)
     rows = [list(row) for row in zip(*found, strict=False)]
     return Items([run.call(asked.args[0], row, {}, (node, scope), asked.frame) for row in rows], more)
@@ -180,7 +173,9 @@ def _len(run: Rehearsing, asked: Asked) -> Value:
         size = given.cls.find("__len__")
         if isinstance(size, Function):
             return run.call(Bound(size, given), [], {}, asked.place, asked.frame)
-    if isinstance(given, Obj) and given.kind.endswith(("Sequential", "ModuleList")):
+    held = given.args[0] if isinstance(given, Obj) and given.args else None
+    layers = isinstance(given, Obj) and given.kind.endswith(("Sequential", "ModuleList"))
+    if layers and not getattr(held, "more", False):
         return len(run.elements(given, asked.place, asked.frame)[0])
     if isinstance(given, Node) and given.shape.axis(0) == 0:
         size_known = given.shape.dim(0)

@@ -15,11 +15,12 @@ from trainwreck.code.rehearsal.questions.roles import JOINS, core, given, traine
 from trainwreck.code.rehearsal.questions.scores import compared
 
 SOFT = frozenset(["softmax", "log_softmax"])
-CHOICES = frozenset(["argmax", "max", "softmax", "log_softmax"])
+CHOICES = frozenset(["argmax", "max"])
 PASSES = frozenset(
     ["float", "double", "to", "cpu", "detach", "numpy", "clone", "log_softmax", "softmax", "sigmoid", "contiguous"]
 )
 SCALES = frozenset(["div", "mul"])
+SWAPS = frozenset(["transpose", "swapaxes", "swapdims"])
 SORTS = frozenset(["sort", "argsort", "topk"])
 TESTS = frozenset(["gt", "ge", "lt", "le"])
 HALF = 0.5
@@ -42,6 +43,15 @@ class Lesson(NamedTuple):
 
 def another_axis(run: Rehearsing) -> Iterator[Answer]:
     """The largest, or the order, of scores is taken along another axis than the one the loss compares them along."""
+    yield from _elsewhere(run, CHOICES)
+
+
+def softened_along_another(run: Rehearsing) -> Iterator[Answer]:
+    """Outside of training a softmax runs along another axis than the one the loss compares the scores along."""
+    yield from _elsewhere(run, SOFT)
+
+
+def _elsewhere(run: Rehearsing, asked: frozenset[str]) -> Iterator[Answer]:
     outputs = _outputs(run)
     lessons: dict[Output, set[Lesson]] = {}
     for node in trained(run):
@@ -52,7 +62,7 @@ def another_axis(run: Rehearsing) -> Iterator[Answer]:
         return
     told: set[int] = set()
     for node in run.nodes:
-        if node.op not in CHOICES or node.grad or node.place is None or not node.inputs:
+        if node.op not in asked or node.grad or node.place is None or not node.inputs:
             continue
         dim = along(node)
         if not isinstance(dim, int) or isinstance(dim, bool) or id(node.place[0]) in told:
@@ -121,6 +131,8 @@ def _source(value: Value, outputs: dict[int, Output]) -> tuple[Output, int] | No
         elif at.op == "getitem":
             index = at.inputs[1] if len(at.inputs) > 1 else None
             picks = index if isinstance(index, tuple) else (index,)
+            while len(picks) > 2 and isinstance(picks[-1], Obj) and all(a is None for a in picks[-1].args):
+                picks = picks[:-1]  # all of the last axis
             if any(not isinstance(p, int | Obj) or isinstance(p, bool) for p in picks) or len(picks) > 2:
                 return None
             dropped += sum(isinstance(p, int) for p in picks)
@@ -154,6 +166,12 @@ def _lessons(node: Node, outputs: dict[int, Output]) -> Iterator[tuple[Output, L
             rank = len(rows.shape.dims) if not rows.shape.open else 0
             yield found[0], Lesson(1, rank or 3, bool(rank))
         return
+    turned = _turned(scores)
+    if turned is not None:
+        found = _source(turned[0], outputs)
+        if found is not None and not found[1]:
+            yield found[0], turned[1]
+        return
     found = _source(scores, outputs)
     if found is None or found[1] or scores.shape.open or len(scores.shape.dims) < 2:
         return
@@ -174,6 +192,29 @@ def _rows(scores: Node) -> Node | None:
         last = first.shape.dims[-1] if first.shape.dims else None
         return first if isinstance(sizes[1], Node) or sizes[1] == last else None
     return None
+
+
+def _turned(scores: Node) -> tuple[Node, Lesson] | None:
+    """What is turned so that its classes lie on axis 1, and where they lay: ``scores.transpose(1, 2)``."""
+    first = scores.inputs[0] if scores.inputs else None
+    if scores.op not in (*SWAPS, "permute", "movedim", "moveaxis") or not isinstance(first, Node):
+        return None
+    rank = len(first.shape.dims)
+    rest = arguments(scores)
+    order = rest[0] if len(rest) == 1 and isinstance(rest[0], tuple) else tuple(rest)
+    if first.shape.open or rank < 2 or not all(isinstance(o, int) and -rank <= o < rank for o in order):
+        return None
+    order = tuple(o % rank for o in order)
+    axes = list(range(rank))
+    if scores.op == "permute" and len(order) == rank:
+        axes = list(order)
+    elif scores.op in SWAPS and len(order) == 2:
+        axes[order[0]], axes[order[1]] = axes[order[1]], axes[order[0]]
+    elif scores.op in ("movedim", "moveaxis") and len(order) == 2:
+        axes.insert(order[1], axes.pop(order[0]))
+    else:
+        return None
+    return first, Lesson(rank - axes[1], rank, True)
 
 
 def cut_along_another(run: Rehearsing) -> Iterator[Answer]:

@@ -227,9 +227,12 @@ def _fits_elsewhere(run: Rehearsing, node: Node, one: Node, other: Node) -> bool
 
 
 def _made_at(side: Node) -> set[int]:
-    """Where the values of a prediction or a target are computed, by ``id``; of a batch, where one sample is."""
+    """Where the values of a prediction or a target are computed, by ``id``, or the layer that does; of a batch, where
+    one sample is."""
     found: set[int] = set()
     for node in core(side):
+        if node.op in RAW and node.owner is not None:
+            found.add(id(node.owner))
         example = node.inputs[0] if node.op == "batch" and node.inputs else None
         place = example.place if isinstance(example, Node) and example.place is not None else node.place
         if place is not None:

@@ -102,10 +102,36 @@ def _weighed(run: Rehearsing, loss: Node, labels: Node) -> Iterator[LeftOut]:
             for test in tests:
                 kept = next((n for n in ancestors(test, through=_cast) if n.op in ("ne", "invert")), None)
                 number = _equal(kept, "ne")
-                if number is not None and kept is not None and kept.place is not None:
+                if number is not None and kept is not None and kept.place is not None and not _earlier(test, labels):
                     yield LeftOut(number, kept.place, labels)
                     return
         at = [u for u in following if u.op in STRUCTURE]
+
+
+def _earlier(test: Node, labels: Node) -> bool:
+    """True where the test looks at tokens before the labels (the inputs): the first end has a token before it."""
+    mine, theirs = _first(test), _first(labels)
+    return mine is not None and theirs is not None and mine < theirs
+
+
+def _first(value: Value) -> int | None:
+    """From which place on a row of tokens is taken; None where that isn't known."""
+    start = 0
+    for _ in range(DEEP):
+        if not isinstance(value, Node) or not value.inputs:
+            break
+        if value.op == "getitem" and len(value.inputs) > 1:
+            index = value.inputs[1]
+            last = index[-1] if isinstance(index, tuple) and index else None
+            if isinstance(last, Obj) and last.kind == "builtins.slice":
+                begin = last.args[0]
+                if not (begin is None or isinstance(begin, int)) or (isinstance(begin, int) and begin < 0):
+                    return None
+                start += begin or 0
+        elif value.op not in STRUCTURE and value.op not in ("ne", "eq", "invert", "float"):
+            break
+        value = next((i for i in value.inputs if isinstance(i, Node)), None)
+    return start
 
 
 def _cast(node: Node) -> bool:

@@ -46,7 +46,9 @@ def cut_as_end(run: Rehearsing) -> Iterator[Answer]:
                 limits = [n for n in behind if id(n) in alone]
                 flag = limits[0] if limits and not _tells_time(node, limits, alone) else None
                 text = "this flag is set at the time limit only, and takes the value of what follows away"
-            if flag is None or flag.place is None or id(flag.place[0]) in told or _paid_before(event.subject, flag):
+            if flag is None or flag.place is None or id(flag.place[0]) in told:
+                continue
+            if _paid_before(run, event.subject, flag):
                 continue
             told.add(id(flag.place[0]))
             place = _kept_at(run, flag, alone.get(id(flag), flag.place))
@@ -105,7 +107,7 @@ def _tells_time(target: Node, flags: list[Node], limits: Collection[int]) -> boo
     return any(n.unknown or id(n) in counts for n in valued)
 
 
-def _paid_before(loss: Value, flag: Node) -> bool:
+def _paid_before(run: Rehearsing, loss: Value, flag: Node) -> bool:
     """True where the value of what follows is added to the reward at the time limit: ``r + gamma * v(last) * cut``."""
     both = list(enumerate(flag.inputs[:2]))
     sides = {id(i) for number, i in both if isinstance(i, Node) and (_of_time(i) or _called_so(flag, number))}
@@ -118,7 +120,21 @@ def _paid_before(loss: Value, flag: Node) -> bool:
             cut = any(id(n) in sides for n in ancestors(factor, through=lambda n: n is not flag and n.op in BOTH))
             if cut and any(n.op == "param" for n in ancestors(rest)):
                 return True
+    return _valued_at(run, loss, sides)
+
+
+def _valued_at(run: Rehearsing, loss: Value, limits: set[int]) -> bool:
+    """True where a network is asked at the time limit alone (``if truncated: r += gamma * v(last)``)."""
+    inside = {id(n) for n in ancestors(loss)}
+    for event in run.tape:
+        tests = [n for t in event.tests for n in ancestors(t, through=_both)] if event.name == "forward" else []
+        if any(id(n) in limits for n in tests) and any(id(n) in inside for n in parts(event.result)):
+            return True
     return False
+
+
+def _both(node: Node) -> bool:
+    return node.op in BOTH or node.op == "element"
 
 
 def _called_so(flag: Node, number: int) -> bool:

@@ -365,15 +365,13 @@ def keeps_module(branch: ast.If) -> bool:
 
 
 def _arguments(place: Place) -> str:
+    """What a call is given, or by what rows are taken: ``pred[te]``, ``logits[data.test_mask]``."""
     node = place[0]
-    if not isinstance(node, ast.Call):
-        return ""
-    return (
-        " ".join(written(a) for a in (*node.args, *(k.value for k in node.keywords)))
-        .lower()
-        .replace('"', " ")
-        .replace("'", " ")
-    )
+    if isinstance(node, ast.Call):
+        given = [*node.args, *(k.value for k in node.keywords)]
+    else:
+        given = [node.slice] if isinstance(node, ast.Subscript) else []
+    return " ".join(written(a) for a in given).lower().replace('"', " ").replace("'", " ")
 
 
 def names_test(place: Place) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Class, Function, Node, Obj, Place
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import trained
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
@@ -21,7 +21,9 @@ APART = 0.3
 SIZE = 64
 WHOLE = frozenset(["fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"])
 """Torch's own fake quantisation: of a value, by a scale and a zero point."""
-MOVED = frozenset("lerp copy fill minimum maximum max min amax amin aminmax quantile mean std where cat stack".split())
+MOVED = frozenset(
+    "lerp copy fill minimum maximum max min amax amin aminmax quantile mean std where cat stack setitem".split()
+)
 """What follows the data, or puts together what did."""
 
 
@@ -93,11 +95,11 @@ def _scaling(rounded: Node, plain: Node) -> Place | None:
     return rounded.place
 
 
-def _scaled(run: Rehearsing) -> Iterator[tuple[Node, list[Node]]]:
-    """Each fake quantisation, and what stands behind its scale: by hand, in a function with a gradient of its own that
-    rounds, or torch's own."""
+def _scaled(run: Rehearsing) -> Iterator[tuple[Node, Node, list[Node]]]:
+    """Each fake quantisation, of what, and what stands behind its scale: by hand, in a function with a gradient of its
+    own that rounds, or torch's own."""
     for node, plain, rounded in _passes(run):
-        yield node, list(ancestors(rounded, through=_but(plain)))
+        yield node, plain, list(ancestors(rounded, through=_but(plain)))
     for node in trained(run):
         given = node.inputs
         if node.op == "apply" and given and isinstance(given[0], Class) and _rounds(given[0]):
@@ -106,7 +108,7 @@ def _scaled(run: Rehearsing) -> Iterator[tuple[Node, list[Node]]]:
             continue
         if node.place is not None and given and isinstance(given[0], Node):
             plain = given[0]
-            yield node, [n for i in given[1:] if isinstance(i, Node) for n in ancestors(i, through=_but(plain))]
+            yield node, plain, [n for i in given[1:] if isinstance(i, Node) for n in ancestors(i, through=_but(plain))]
 
 
 def _rounds(cls: Class) -> bool:
@@ -119,19 +121,23 @@ def _rounds(cls: Class) -> bool:
 
 
 def _but(plain: Node) -> Callable[[Node], bool]:
-    return lambda node: node is not plain
+    """Not behind the value that is rounded, now or in an earlier turn of the loop."""
+    return lambda node: not _same(node, plain)
+
+
+def _same(node: Node, plain: Node) -> bool:
+    return node is plain or (node.op == plain.op and node.place is not None and node.place == plain.place)
 
 
 def never_observed(run: Rehearsing) -> Iterator[Answer]:
-    """The number that the scale is made of is kept as it was set up: what should follow the data has no effect."""
-    held_at: dict[tuple[int, ...], list[Node | None]] = {}
-    places: dict[tuple[int, ...], Place] = {}
-    for node, behind in _scaled(run):
-        held = next((n for n in behind if n.op == "buffer" and all(d == 1 for d in n.shape.dims)), None)
-        moved = any(n.options.get("inplace") or n.op in MOVED for n in behind)
-        if node.place is not None and (held is not None or moved):
-            way = tuple(id(at[0]) for at in (*node.stack, node.place))
-            held_at.setdefault(way, []).append(None if moved else held)
+    """A number that the scale is made of is kept as it was set up: what should follow the data has no effect."""
+    held_at: dict[tuple[int | str, ...], list[Node | None]] = {}
+    places: dict[tuple[int | str, ...], Place] = {}
+    for node, plain, behind in _scaled(run):
+        for name, held in _states(plain, behind).items() if node.place is not None else ():
+            assert node.place is not None
+            way: tuple[int | str, ...] = (*(id(at[0]) for at in (*node.stack, node.place)), name)
+            held_at.setdefault(way, []).append(held)
             places[way] = node.place
     for key, found in held_at.items():
         held = found[0]
@@ -144,6 +150,29 @@ def never_observed(run: Rehearsing) -> Iterator[Answer]:
             text = f"{held.name} keeps the number that it was set up with: nothing that is seen in training moves it"
             yield Answer(place, text, (places[key],))
             return
+
+
+def _states(plain: Node, behind: list[Node]) -> dict[str, Node | None]:
+    """The numbers in buffers that a scale is made of, by name: the buffer as it was set up, None for one that moved.
+
+    Of a range only one end may stand still."""
+    moves = [n for n in behind if n.options.get("inplace") or (n.op in MOVED and not _of_buffers(n, plain))]
+    moved = [n for m in moves for n in ancestors(m, through=_but(plain)) if n.op == "buffer"]
+    found: dict[str, Node | None] = {
+        n.name: n for n in behind if n.op == "buffer" and all(d == 1 for d in n.shape.dims)
+    }
+    return {**found, **{n.name: None for n in moved}}
+
+
+def _of_buffers(node: Node, plain: Node) -> bool:
+    """True for what is put together of buffers alone, as they are or as they moved: ``maximum(-low, high)``."""
+
+    def end(n: Node) -> bool:
+        return _same(n, plain) or n.op == "buffer" or bool(n.options.get("inplace"))
+
+    behind = ancestors(node, through=lambda n: not end(n))
+    leaves = [n for n in behind if end(n) or not any(True for i in n.inputs for _ in parts(i))]
+    return all(end(n) and not _same(n, plain) for n in leaves)
 
 
 def _idle(owner: Obj, name: str, run: Rehearsing) -> Place | None:
@@ -161,18 +190,43 @@ def _idle(owner: Obj, name: str, run: Rehearsing) -> Place | None:
 
 def _idle_in(function: Function, owner: Obj, name: str, run: Rehearsing) -> Place | None:
     for statement in ast.walk(function.node):
-        if isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign) and f"self.{name}" in ast.unparse(statement):
-            call = statement.value
-            target = isinstance(statement, ast.Assign) and f"self.{name}" in ast.unparse(statement.targets[0])
-            if not target and not (isinstance(statement, ast.Expr) and isinstance(call, ast.Call)):
-                continue
-            above = run.project.parent(statement, function.scope)
-            off = isinstance(above, ast.If) and (_inplace(call) or target)
-            flag = _flag(owner, above.test) if isinstance(above, ast.If) and off else None
-            if flag is not None:
-                return flag
-            return (above.test, function.scope) if isinstance(above, ast.If) and off else (statement, function.scope)
+        if not isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign):
+            continue
+        call = statement.value
+        target = isinstance(statement, ast.Assign) and any(_names(n, name) for n in ast.walk(statement.targets[0]))
+        if not target and not (
+            isinstance(statement, ast.Expr) and isinstance(call, ast.Call) and _works_on(call, name)
+        ):
+            continue
+        above = next((a for a in run.project.ancestors(statement, function.scope) if not isinstance(a, ast.With)), None)
+        off = isinstance(above, ast.If) and (_inplace(call) or target)
+        if not off and (_inplace(call) or target):
+            continue
+        flag = _flag(owner, above.test) if isinstance(above, ast.If) and off else None
+        if flag is not None:
+            return flag
+        return (above.test, function.scope) if isinstance(above, ast.If) and off else (statement, function.scope)
     return None
+
+
+def _works_on(call: ast.Call, name: str) -> bool:
+    """True for a method of the attribute, and of what is made of it, or a function that takes it first."""
+    at: ast.expr = call
+    while not _names(at, name):
+        if isinstance(at, ast.Call):
+            first = at.args[0] if at.args else None
+            if first is not None and _names(first, name):
+                return True
+            at = at.func
+        elif isinstance(at, ast.Attribute | ast.Subscript):
+            at = at.value
+        else:
+            return False
+    return True
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name and ast.unparse(node.value) == "self"
 
 
 def _flag(owner: Obj, test: ast.expr) -> Place | None:

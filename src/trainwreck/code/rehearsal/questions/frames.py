@@ -5,6 +5,7 @@ many frames the data have for each symbol and by what the layers skip."""
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
 
@@ -25,6 +26,8 @@ SAME_LENGTH = frozenset("batch pad_sequence either part copy stack add long int"
 """What leaves rows of targets as long as they are (beside what moves and selects rows)."""
 HANDED = frozenset("batch int item long tensor as_tensor array stack".split())
 TESTS = frozenset("eq ne gt lt ge le and or invert".split())
+BESIDE = frozenset(["cat", "concat", "concatenate", "hstack"])
+"""What may put silence before and behind what is spoken."""
 MANY = 0.05
 """So large a share of samples that can't be aligned is no matter of a few long ones."""
 LONG = 10
@@ -169,6 +172,8 @@ def _cuts(index: Value) -> bool:
 def _each(data: Node, texts: set[int]) -> float | None:
     """How many frames of the data stand for one symbol, on average."""
     for node in ancestors(data, through=carries):
+        if node.op == "pad":
+            return None
         if node.op in ("repeat_interleave", "repeat") and node.inputs:
             method = node.op == "repeat_interleave" or node.full.startswith("numpy.")
             if not method or not _made_of(node.inputs[0], texts):
@@ -179,6 +184,8 @@ def _each(data: Node, texts: set[int]) -> float | None:
         if node.op in JOINS and node.inputs and isinstance(node.inputs[0], Items):
             rows = [r for r in node.inputs[0].items if isinstance(r, Node)]
             if not rows or not all(_one_symbol(r, texts) for r in rows):
+                if node.op in BESIDE:
+                    return None
                 continue
             sizes = [_frames(r) for r in rows]
             known = _spread(tuple(sizes)) if None not in sizes else None
@@ -194,6 +201,8 @@ def _made_of(value: Value, texts: set[int]) -> bool:
 def _one_symbol(row: Node, texts: set[int]) -> bool:
     """True for frames that are made of one symbol out of a target."""
     for node in ancestors(row, through=carries):
+        if node.op in JOINS:
+            return False  # those of a whole text
         if node.op == "element" and _made_of(node, texts):
             return True
         if node.op in DRAWN and node.place is not None and id(node.place[0]) in texts:
@@ -280,8 +289,31 @@ def _step(node: Node) -> int | None:
 
 
 def _place(node: Node) -> Place:
-    """Where a layer is built, else where the value is computed."""
+    """Where a layer is built, or where the program says with which stride; else where the value is computed."""
     layer = node.owner if isinstance(node.owner, Obj) else None
     place = layer.place if layer is not None and layer.cls is None and layer.place is not None else node.place
     assert place is not None
-    return place
+    return (_told(layer, place) if layer is not None and place is layer.place else None) or place
+
+
+def _told(layer: Obj, place: Place) -> Place | None:
+    """The call that hands the strides, written out, to the function that builds the layer with them."""
+    call, scope = place
+    if not isinstance(call, ast.Call) or not layer.stack or scope.kind != "function":
+        return None
+    named = [k.value for k in call.keywords if k.arg in ("stride", "kernel_size")]
+    wanted = _names([*named, *call.args[2:]])
+    for inner in ast.walk(scope.node):
+        if isinstance(inner, ast.For | ast.comprehension) and wanted & _names([inner.target]):
+            wanted |= _names([inner.iter])
+    caller, around = layer.stack[-1]
+    own = [p for p in scope.params if p != "self"]
+    if not isinstance(caller, ast.Call) or around is scope:
+        return None
+    given = {k.arg: k.value for k in caller.keywords if k.arg} | dict(zip(own, caller.args, strict=False))
+    written = [v for name, v in given.items() if name in wanted and not _names([v])]
+    return layer.stack[-1] if written else None
+
+
+def _names(trees: list[ast.expr]) -> set[str]:
+    return {n.id for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Name)}

@@ -16,11 +16,10 @@ ADDS = frozenset(["sum", "mean", "neg", "add", "sub", "mul"]) | STRUCTURE
 
 
 def left_out(run: Rehearsing) -> Iterator[Answer]:
-    """The objective is a density of what was stretched; the logarithms of the stretch are worked out and left out."""
+    """The objective is a density of what was stretched; the logarithms of the stretch are worked out and left out, all
+    of them or those of some layers: a sum that begins anew in each turn."""
     for found, base, keys in _flows(run):
-        if any(id(t.node) in keys for t in found):
-            continue
-        dropped = _dropped(run, keys)
+        dropped = _dropped(run, keys - {id(t.node) for t in found})
         if dropped is not None and dropped.place is not None and base.node.place is not None:
             scope = base.node.place[1]
             ways = [at for at in (*dropped.stack, dropped.place) if at[1] is scope]

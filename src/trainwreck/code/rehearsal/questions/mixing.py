@@ -23,13 +23,13 @@ def unmixed_labels(run: Rehearsing) -> Iterator[Answer]:
         labelled = [(t, y) for t, y in targets if y is not None]
         if not labelled or node.place is None:
             continue
-        moved = [(t, y) for t, y in labelled if any(n is index for n in ancestors(y))]
+        moved = [(t, y) for t, y in labelled if _moved(y, index)]
         if not moved:
             text = "the inputs are mixed with others of the batch, and the labels are those of the first only"
             place = labelled[0][0].node.place or node.place
             yield Answer(place, text, (node.place,))
             return
-        plain = [(t, y) for t, y in labelled if not any(n is index for n in ancestors(y))]
+        plain = [(t, y) for t, y in labelled if not _moved(y, index)]
         if len(moved) == 1 and len(plain) == 1:
             theirs = [f for f in moved[0][0].factors]
             if any(f is share for f in theirs) and moved[0][0].node.place is not None:
@@ -65,6 +65,12 @@ PICKS = frozenset(["getitem", "index_select", "roll", "flip"])
 
 def _permuted(index: Node) -> bool:
     return any(n.op in ("randperm", "permutation", "roll", "flip") for n in ancestors(index))
+
+
+def _moved(labels: Node, index: Node) -> bool:
+    """True for labels that went by the same numbers, or were rolled or turned round as the inputs were."""
+    alone = index.op in ("roll", "flip")
+    return any(n is index or (alone and n.op == index.op) for n in ancestors(labels))
 
 
 def _target(term: Term) -> Node | None:

@@ -12,6 +12,7 @@ from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, 
 from trainwreck.code.rehearsal.graph import ancestors, graph, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards, held, lives, modules_under, steps
+from trainwreck.code.rehearsal.questions.mode_places import among_batches
 from trainwreck.code.rehearsal.state import line_of
 from trainwreck.code.scopes import Scope
 
@@ -93,7 +94,7 @@ def eval_in_training(run: Rehearsing) -> Iterator[Answer]:
         place = cause.place if cause is not None else quiet[0].place
         if cause is not None and cause.turns:
             # left in a loop: training mode belongs to the turn of the outer loop, before that over the batches
-            beside = _among_batches(cause, event)
+            beside = among_batches(run, cause, event)
             place = beside or (_turn_start(event) if not cause.maybe else place)
             text = "evaluation mode is set here and still holds where the next gradients are computed"
             if not cause.maybe:
@@ -142,15 +143,6 @@ def _chosen(cause: Event) -> bool:
 def _all_frozen(run: Rehearsing, layers: list[Obj]) -> bool:
     """True if none of the layers has a weight that learns."""
     return not any(p.trainable is not False for layer in layers for p in run.own_parameters(layer).values())
-
-
-def _among_batches(cause: Event, event: Event) -> Place | None:
-    """The call in the loop over the batches that led to evaluation mode: training mode belongs behind it."""
-    batches = event.turns[-1]
-    if not any(t.node is batches.node for t in cause.turns):
-        return None
-    inside = {id(n) for n in ast.walk(batches.node)}
-    return next((p for p in (*cause.stack, cause.place) if p is not None and id(p[0]) in inside), None)
 
 
 def left_quiet(run: Rehearsing) -> Iterator[Answer]:

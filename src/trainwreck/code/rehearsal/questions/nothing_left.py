@@ -14,7 +14,7 @@ from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.masks import FLIPS, hidings, repaired
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds, trained
-from trainwreck.code.rehearsal.questions.visibility import STACKS, handed
+from trainwreck.code.rehearsal.questions.visibility import STACKS, handed, key_of_its_own
 
 DEEP = 40
 DRAWS = frozenset(["randint", "integers", "randrange", "poisson"])
@@ -292,7 +292,8 @@ def _masks(run: Rehearsing) -> Iterator[tuple[Node, Value, bool]]:
     for node in trained(run):
         if node.op in STACKS:
             _, _, word, place = STACKS[node.op]
-            yield node, handed(node, word, place), True
+            if not key_of_its_own(node):
+                yield node, handed(node, word, place), True
         elif node.op == "scaled_dot_product_attention":
             rest = node.inputs[3 : len(node.inputs) - len(node.options)]
             yield node, node.options.get("attn_mask", rest[0] if rest else None), False

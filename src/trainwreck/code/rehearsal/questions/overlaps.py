@@ -16,6 +16,8 @@ from trainwreck.code.rehearsal.questions.terms import number_of
 
 CONVERTED: Layout = (1, 0)
 PLAIN: Layout = (0, 0)
+FROM_CORNER: Layout = (0, 1)
+"""Corners that were made of one corner and a size."""
 PASSES = STRUCTURE | frozenset(
     ["batch", "element", "astype", "array", "asarray", "float", "clamp", "clip", "cpu", "setitem"]
 )
@@ -39,6 +41,14 @@ def overlap_of_centres(run: Rehearsing) -> Iterator[Answer]:
     for one in found:
         if one.layout != one.given:
             place = called(one.node) if id(one.layer) in alike else None
+            other = next((o for o in found if o.layer is one.layer and o.layout == o.given == one.layout), None)
+            if other is not None and {one.layout, one.given} == {CONVERTED, FROM_CORNER}:
+                # both are corners here, each made in its own way: the other place takes the one for the other
+                proof = tuple(p for p in (one.node.stack[-1:] or (one.node.place,)) if p is not None)
+                text = "the given boxes are made corners in one way here, and in another way where they are judged"
+                if (there := called(other.node)) is not None:
+                    yield Answer(there, text, proof)
+                return
             if place is not None:
                 text = "one of the two is converted to another layout before they are compared here, the other is not"
                 yield Answer(place, text, tuple(p for p in (one.node.place,) if p is not None))

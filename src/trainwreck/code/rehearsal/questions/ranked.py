@@ -11,7 +11,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import JOINS, given
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core, given, users
 
 RANKS = frozenset(["argsort", "sort", "rankdata", "searchsorted", "argpartition"])
 HARD = frozenset(["gt", "ge", "lt", "le", "eq", "round", "compare"])
@@ -30,6 +30,7 @@ SAME = frozenset(
 )
 CHOSEN = 3
 """Arguments of ``where`` with what is taken if the test holds, and if it doesn't."""
+PICKS = frozenset(["getitem", "gather", "index_select", "take_along_dim", "take_along_axis"])
 MAX_CHAIN = 24
 
 
@@ -42,6 +43,8 @@ def ranked_labels(run: Rehearsing) -> Iterator[Answer]:
         for value, strictly in _ranked(node):
             found = decision(value, classes=strictly)
             if found is None or found.place is None or id(found.place[0]) in told:
+                continue
+            if node.op in RANKS and _moves_to_front(run, node, found):
                 continue
             right = found.op == "eq" and all(isinstance(i, Node) for i in found.inputs[:2])  # is it the label?
             if not right and any(n.op == "param" for n in ancestors(found)):
@@ -65,6 +68,27 @@ def _ranked(node: Node) -> Iterator[tuple[Value, bool]]:
         yield _mid_ranks(*node.inputs[:2]), False
     elif node.op in ORDERS and len(node.inputs) > 1:
         yield from ((value, False) for value in _compared(*node.inputs[:2]))
+
+
+def _moves_to_front(run: Rehearsing, order: Node, decided: Node) -> bool:
+    """True for a sort that is asked to leave equal ones as they stand, and for one by which nothing is picked but what
+    was decided about (the tokens that are kept): no ranking."""
+    if order.options.get("stable") is True or order.options.get("kind") in ("stable", "mergesort"):
+        return True
+    known = {id(n) for n in ancestors(decided)}
+    picks, queue = [], [order]
+    for _ in range(MAX_CHAIN):
+        if not queue:
+            break
+        at = queue.pop()
+        for user in users(run).get(id(at), ()):
+            if user.op in PICKS and user.inputs[0] is not at:
+                picks.append(user.inputs[0])
+            elif user.op in SAME or user.op in STRUCTURE or user.op == "part":
+                queue.append(user)
+            else:
+                return False
+    return bool(picks) and all(any(id(n) in known for n in core(p)) for p in picks)
 
 
 def _mid_ranks(base: Value, index: Value) -> Value:

@@ -178,8 +178,10 @@ def _scale(run: Rehearsing, optimizer: Obj, *, lowest: bool = False) -> float | 
 
 def _kept(param: Node, last: Event) -> bool:
     """True if the weights were loaded before, or are (or may be) those of something that isn't new here."""
-    return param.op != "param" or any(w.name in KEPT and w.serial < last.serial for w in param.writes) or (
-        param.owner is not None and "pretrained" in str(param.owner.options)
+    return (
+        param.op != "param"
+        or any(w.name in KEPT and w.serial < last.serial for w in param.writes)
+        or (param.owner is not None and "pretrained" in str(param.owner.options))
     )
 
 

@@ -9,7 +9,7 @@ from trainwreck.code.facts import HELD, TRAIN
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.paths import Path
+from trainwreck.code.rehearsal.questions.paths import Path, evaluated, trained
 from trainwreck.code.rehearsal.questions.splits import sides
 from trainwreck.code.rehearsal.questions.streams import DRAWS, SEEDED
 
@@ -22,12 +22,12 @@ def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
     Only arrays of rows count: a matrix that both are computed with is shared on purpose."""
     both = sides(run)
     taught: dict[Stream, Path] = {}
-    for path in both.train:
+    for path in (*both.train, *(_itself(node) for _, node in trained(run) if node.op in DRAWS)):
         stream = _stream(run, path)
         if stream is not None:
             taught.setdefault(stream, path)
     told: set[int] = set()
-    for event, path in both.held:
+    for event, path in (*both.held, *((e, _itself(node)) for e, node in evaluated(run) if node.op in DRAWS)):
         stream = _stream(run, path) if taught else None
         other = taught.get(stream) if stream is not None else None
         if other is None or other.root is path.root:
@@ -41,6 +41,11 @@ def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
         made = next((at for at in (*other.root.stack, other.root.place) if at is not None and at not in around), None)
         text = "these rows are drawn with the seed of the training data: they are rows that the training has seen"
         yield Answer(place, text, tuple(p for p in (made, event.place) if p is not None))
+
+
+def _itself(node: Node) -> Path:
+    """The way of an array that a network is given as it was drawn."""
+    return Path(node, (), (node,))
 
 
 def _held(run: Rehearsing, place: Place, event: Event) -> bool:
@@ -76,7 +81,7 @@ def _stream(run: Rehearsing, path: Path) -> Stream | None:
     root = path.root
     if root.op not in DRAWS or path.fixed or root.shape.open or not root.shape.dims or not _of_rows(path):
         return None
-    begun = _begun(run, root)
+    begun = seeded(run, root)
     if begun is None:
         return None
     at, maker, seed = begun
@@ -104,7 +109,7 @@ def generator_of(draw: Node) -> Value:
     return next((i for i in draw.inputs if getattr(i, "op", getattr(i, "name", "")) in SEEDED), None)
 
 
-def _begun(run: Rehearsing, draw: Node) -> tuple[int, Value, Stream] | None:
+def seeded(run: Rehearsing, draw: Node) -> tuple[int, Value, Stream] | None:
     """When the generator of a draw was seeded, the generator, and the seed if it is written out."""
     maker = generator_of(draw)
     if isinstance(maker, Node):

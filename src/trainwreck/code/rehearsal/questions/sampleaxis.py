@@ -8,6 +8,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along, sized_by, stacks
+from trainwreck.code.rehearsal.questions.carried import carried_samples
 from trainwreck.code.rehearsal.questions.factors import arguments
 from trainwreck.code.rehearsal.questions.roles import RAW, trained, users
 
@@ -297,16 +298,15 @@ def other_order(run: Rehearsing) -> Iterator[Answer]:
             continue
         wanted = _takes(node)
         axis = sample_axis(run, first) if wanted is not None else None
+        axis = carried_samples(node) if axis is None and wanted is not None else axis
         if axis not in (0, 1) or axis == wanted:
             continue
         place = _place(run, node, first)
         if id(place[0]) in told:
             continue
         told.add(id(place[0]))
-        what = "the samples lie along axis 0 here, and the time is expected there"
-        if axis == 1:
-            what = "the samples lie along axis 1 here, and they are expected along axis 0"
-        yield Answer(place, what, (node.place,))
+        expected = "they are expected along axis 0" if axis else "the time is expected there"
+        yield Answer(place, f"the samples lie along axis {axis} here, and {expected}", (node.place,))
 
 
 def _takes(node: Node) -> int | None:

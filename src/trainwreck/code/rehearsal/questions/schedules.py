@@ -300,7 +300,8 @@ def stale(run: Rehearsing) -> Iterator[Answer]:
         later = _later(run, scheduler, mine, last)
         if later is not None and later.place is not None:
             text = f"this takes the place of the optimizer that {scheduler.name} moves: its own rate stays as it is"
-            yield Answer(later.place, text, tuple(p for p in (scheduler.place, last.place) if p is not None))
+            places = tuple(p for p in (scheduler.place, last.place) if p is not None)
+            yield Answer(_apart(later, mine) or later.place, text, places)
             continue
         after = [
             s for s in steps(run) if (s.turns and s.turns[-1].node is last.turns[-1].node) or s.serial > moved[0].serial
@@ -318,7 +319,14 @@ def stale(run: Rehearsing) -> Iterator[Answer]:
             text = f"this takes the place of the optimizer that {scheduler.name} moves: its own rate stays as it is"
             places = tuple(p for p in (scheduler.place, last.place) if p is not None)
             first = new[-1] if new[-1].serial > scheduler.serial else scheduler
-            yield Answer(first.place or new[-1].place, text, places)
+            yield Answer(_apart(first, mine) or new[-1].place, text, places)
+
+
+def _apart(made: Obj, others: list[Obj]) -> Place | None:
+    """Where an object is made; the call of what makes it, where the others come out of the same function."""
+    shared = {id(at[0]) for o in others for at in (*o.stack, o.place) if at is not None}
+    ways = [at for at in (*made.stack, made.place) if at is not None]
+    return next((at for at in reversed(ways) if id(at[0]) not in shared), made.place)
 
 
 def _later(run: Rehearsing, scheduler: Obj, mine: list[Obj], last: Event) -> Obj | None:

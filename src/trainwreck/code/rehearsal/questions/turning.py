@@ -224,13 +224,20 @@ def _counted(node: Node) -> bool:
 
 
 def _accumulates(node: Node) -> bool:
-    """``x + 0.9 * (the same of the turn before)``, whatever else is multiplied."""
+    """``x + 0.9 * (the same of the turn before)``, whatever else is multiplied; without a discount the same alone."""
+    for _ in range(FACTORS):
+        if node.op not in ("div", "mul", "clone", "copy", "detach", "float", "astype") or not node.inputs:
+            break
+        first, *by = node.inputs
+        if not isinstance(first, Node) or any(number_of(i) is None for i in by if node.op in ("div", "mul")):
+            break
+        node = first
     if node.op != "add" or node.place is None:
         return False
     for item in node.inputs[:2]:
         factors = list(_factors(item))
         numbers = [n for f in factors if (n := number_of(f)) is not None]
-        if not any(0.5 <= n <= 1 for n in numbers):
+        if len(factors) > 1 and not any(0.5 <= n <= 1 for n in numbers):
             continue
         for factor in factors:
             for before in candidates(factor):

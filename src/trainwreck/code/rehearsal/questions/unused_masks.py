@@ -11,6 +11,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import REDUCTIONS
 from trainwreck.code.rehearsal.questions.roles import backwards
 from trainwreck.code.scopes import FunctionNode
 
@@ -38,9 +39,37 @@ def never_asked(run: Rehearsing) -> Iterator[Answer]:
             place = _last_return(event)
             if id(value) in learned or place is None or id(place[0]) in told:
                 continue
+            if _asked_elsewhere(event, name) or _backwards_only(event.result):
+                continue
             told.add(id(place[0]))
             text = f"{name} tells which positions are real, and nothing here depends on it: padding takes part"
             yield Answer(place, text, (event.place,) if event.place is not None else ())
+
+
+CAUSAL = frozenset(["triu", "tril", "generate_square_subsequent_mask", "pack_padded_sequence"])
+"""Where nothing later is seen, and where padding was taken out: padding behind the tokens reaches none of them."""
+POOLS = REDUCTIONS | {"max_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d"}
+"""What puts all tokens into one."""
+
+
+def _asked_elsewhere(event: Event, name: str) -> bool:
+    """True where a branch of the forward that isn't taken here reads the mask."""
+    forward = event.subject.cls.find("forward") if isinstance(event.subject, Obj) and event.subject.cls else None
+    if not isinstance(forward, Function):
+        return False
+    branches = (n for n in ast.walk(forward.node) if isinstance(n, ast.If | ast.IfExp))
+    ways = [b for n in branches for b in ([*n.body, *n.orelse] if isinstance(n, ast.If) else [n.body, n.orelse])]
+    read = (n for w in ways for n in ast.walk(w) if isinstance(n, ast.Name))
+    early = any(isinstance(n, ast.Return) for w in ways for n in ast.walk(w))  # what follows is the other branch
+    found = any(n.id == name and isinstance(n.ctx, ast.Load) for n in read)
+    return found or (early and sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(forward.node)) > 0)
+
+
+def _backwards_only(result: Node) -> bool:
+    """True where each token sees those before it alone, and nothing is pooled over the tokens afterwards."""
+    hides = [n for n in ancestors(result) if n.op in CAUSAL or n.options.get("is_causal") is True]
+    between = ancestors(result, through=lambda n: not n.inputs or all(n is not h for h in hides))
+    return bool(hides) and not any(n.op in POOLS and n.grad for n in between)
 
 
 def _given(event: Event) -> Iterator[tuple[str, Value]]:

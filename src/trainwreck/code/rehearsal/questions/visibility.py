@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place, Value
+from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.attending import VIEWS
@@ -100,6 +100,12 @@ def _masked(node: Node) -> Masked | None:
 
 def _scores(node: Node) -> bool:
     return any(n.op in PRODUCTS for n in ancestors(node, through=lambda n: n.op not in PRODUCTS and n.grad))
+
+
+def key_of_its_own(node: Node) -> bool:
+    """True for a layer of attention that puts a key of its own beside those that it is given: no row is ever empty."""
+    layer = node.owner if isinstance(node.owner, Obj) else None
+    return layer is not None and any(layer.get(w) not in (None, False) for w in ("add_zero_attn", "add_bias_kv"))
 
 
 def handed(node: Node, word: str, place: int) -> Value:
@@ -197,7 +203,7 @@ def rows_without_keys(run: Rehearsing) -> Iterator[Answer]:
     """A query that sees no key at all, though nothing is padding."""
     for masked in attentions(run):
         allowed = _square(masked)
-        if allowed is None or allowed.any(-1).all() or repaired(run, masked.node):
+        if allowed is None or allowed.any(-1).all() or repaired(run, masked.node) or key_of_its_own(masked.node):
             continue
         place = blamed(masked)
         if not allowed.any():

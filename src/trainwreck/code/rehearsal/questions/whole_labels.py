@@ -10,11 +10,16 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.paths import Path, feeding, key_of, paths
-from trainwreck.code.rehearsal.questions.roles import backwards, given
+from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, key_of, paths
+from trainwreck.code.rehearsal.questions.roles import backwards, given, users
 
 CLASSES = ("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits")
-JUDGES = frozenset(["eq", "ne", "accuracy_score", "f1_score", "balanced_accuracy_score", "roc_auc_score"])
+ERRORS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+SCORES = frozenset(
+    """accuracy_score f1_score balanced_accuracy_score roc_auc_score mean_squared_error mean_absolute_error r2_score
+    root_mean_squared_error""".split()
+)
+JUDGES = SCORES | {"eq", "ne", "sub", *ERRORS}
 CHANGED = frozenset("setitem where masked_fill either masked_fill_ index_fill_ index_copy scatter clone_ copy_".split())
 """What may take the labels of some rows out."""
 
@@ -25,24 +30,46 @@ def held_out_labels(run: Rehearsing) -> Iterator[Answer]:
     A score before it is of another fit: the last one, after the choice was made, may take all rows."""
     judged = list(_judged(run))
     told: set[int] = set()
-    learned = {id(n): n for e in backwards(run) for n in ancestors(e.subject) if n.op in CLASSES} if judged else {}
+    learned = {id(n): n for e in backwards(run) for n in ancestors(e.subject) if _is_loss(run, n)} if judged else {}
     for loss in learned.values():
         weighed = loss.owner.options if loss.owner is not None else {}
         options = {**weighed, **loss.options}
         if options.get("reduction", "mean") not in ("mean", "sum") or options.get("ignore_index") is not None:
             continue
-        target = given(loss, "target", 1)
+        target = given(loss, "target", 1) if loss.op != "sub" else _outside(loss)
         if loss.place is None or id(loss.place[0]) in told:
             continue
         if loss.op.startswith("binary") and isinstance(given(loss, "weight", 2), Node):
             continue  # each row has its weight, and it may be zero
-        for way in (w for node in parts(target) for w in paths(run, node)):
+        for way in (w for node in parts(target) for w in _ways(run, node)):
             seen = next((j for j, held in judged if j.serial > loss.serial and _same(held.root, way.root)), None)
             if seen is not None and not way.steps and not any(n.op in CHANGED for n in way.nodes):
                 told.add(id(loss.place[0]))
                 text = "the loss takes the labels of all rows, those among them that are held out for the evaluation"
                 yield Answer(loss.place, text, (seen.place,) if seen.place is not None else ())
                 break
+
+
+def _is_loss(run: Rehearsing, node: Node) -> bool:
+    """A loss of the library, or a difference from an output that is squared and averaged by hand, all of it."""
+    if node.op != "sub" or not node.grad:
+        return node.op in (*CLASSES, *ERRORS)
+    squares = users(run).get(id(node), [])
+    powers = all(s.op in ("pow", "square", "abs") or (s.op == "mul" and s.inputs[0] is s.inputs[1]) for s in squares)
+    totals = [t.op for s in squares for t in users(run).get(id(s), ())]
+    return powers and bool(totals) and set(totals) <= {"mean", "sum"} and _outside(node) is not None
+
+
+def _outside(node: Node) -> Node | None:
+    """The one side of a difference that is no output; None where both are, or neither is."""
+    sides = [i for i in node.inputs[:2] if isinstance(i, Node)]
+    plain = [s for s in sides if not s.grad]
+    return plain[0] if len(sides) == 2 and len(plain) == 1 else None
+
+
+def _ways(run: Rehearsing, target: Node) -> list[Path]:
+    """Labels that were drawn (of a graph that is made up) are data too."""
+    return paths(run, target) or ([Path(target, (), (target,))] if target.op in RANDOM else [])
 
 
 def _judged(run: Rehearsing) -> Iterator[tuple[Node, Path]]:
@@ -59,8 +86,16 @@ def _judged(run: Rehearsing) -> Iterator[tuple[Node, Path]]:
 
 
 def _by_mask(way: Path) -> bool:
-    """True for rows by a mask that an object holds (``data.test_mask``)."""
-    return any(isinstance(s.index, Node) and s.index.op == "attribute" for s in way.steps)
+    """True for rows by a mask that an object holds (``data.test_mask``), or that was filled in before the training."""
+    return any(isinstance(s.index, Node) and (s.index.op == "attribute" or _filled(s.index)) for s in way.steps)
+
+
+def _filled(mask: Node) -> bool:
+    """``mask = zeros(n, dtype=bool); mask[rows] = True``, also in a loop that makes several of them."""
+    at: Node | None = mask
+    while at is not None and at.op in ("setitem", "index_fill", "index_fill_") and at.inputs:
+        at = at.inputs[0] if isinstance(at.inputs[0], Node) else None
+    return at is not None and at is not mask and at.op in ("zeros", "ones", "full", "zeros_like", "ones_like")
 
 
 def _same(one: Node, other: Node) -> bool:

@@ -19,9 +19,11 @@ from trainwreck.code.rehearsal.questions.bootstrap import wrong_step
 from trainwreck.code.rehearsal.questions.buffers import reused
 from trainwreck.code.rehearsal.questions.draws import drawn_apart
 from trainwreck.code.rehearsal.questions.feeding_noise import other_condition
+from trainwreck.code.rehearsal.questions.listed_files import listed_otherwise
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
+from trainwreck.code.rehearsal.questions.rolled import rolled_apart
 from trainwreck.code.rehearsal.questions.sorted_rows import never_put_back
 from trainwreck.code.rehearsal.questions.transitions import exchanged, moved_early, never_moved, old_state_asked
 from trainwreck.code.rule import sighting
@@ -114,8 +116,8 @@ PERMUTES = ("permutation", "randperm", "argsort")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (misaligned, shuffled_apart, drawn_apart, reused, misplaced_positive, wrong_step)
-    steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition)
+    asked = (misaligned, shuffled_apart, rolled_apart, drawn_apart, reused, misplaced_positive, wrong_step)
+    steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition, listed_otherwise)
     yield from further(__name__, project, _written(project), *asked, *steps)
 
 

@@ -1,7 +1,8 @@
 """All workers draw the same random numbers.
 
 What: ``worker_init_fn`` seeds with something that is the same in every worker; or a data set makes a random generator
-of its own in ``__init__`` and draws from it in ``__getitem__`` while the loader has workers.
+of its own in ``__init__`` and draws from it in ``__getitem__`` while the loader has workers; or a loop puts a
+generator back to one seed before it draws the rows of each step.
 Why it matters: augmentation and noise repeat across workers, and across epochs: each worker starts with a copy of the
 same generator, every epoch anew.
 When it is fine: with ``worker_id``, ``torch.initial_seed()`` or ``get_worker_info().seed`` in the seed; where the
@@ -20,6 +21,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.seeded_again import same_batch_each_turn
 from trainwreck.code.rehearsal.questions.workers import copied_generator, made_in_worker
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
@@ -170,7 +172,7 @@ OF_WORKER = pattern(r"get_worker_info|initial_seed|worker_id")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), copied_generator, made_in_worker)
+    yield from further(__name__, project, _seen(project), copied_generator, made_in_worker, same_batch_each_turn)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

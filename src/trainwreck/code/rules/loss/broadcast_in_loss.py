@@ -96,13 +96,14 @@ SHAPING = ("squeeze", "flatten", "view", "reshape", "[:, 0]", "[..., 0]", "ravel
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(_written(project))
-    yield from found
-    if not found:
-        yield from answers(__name__, project, broadcast)
+    rehearsed = list(answers(__name__, project, broadcast))
+    found = list(_written(project, {e.where.line for e in rehearsed}))
+    yield from found or rehearsed
 
 
-def _written(project: Project) -> Iterator[Evidence]:
+def _written(project: Project, lines: set[int | None]) -> Iterator[Evidence]:
+    """``lines``: where the rehearsal would put the two sides right. Of a loss that is among them, the targets have the
+    shape that the rest of the program expects of them."""
     told: set[int] = set()
     for loss in losses(project):
         prediction, target = loss.argument("input", 0), loss.argument("target", 1)
@@ -113,7 +114,9 @@ def _written(project: Project) -> Iterator[Evidence]:
         found = ends(project, prediction, loss.scope, reshapes=False)
         columns = [(n, s) for n, s in found if isinstance(n, ast.Call) and one_column(project, Call(n, s))]
         if columns and len(columns) == len(found):
-            place: tuple[ast.AST, Scope] = _place(project, loss, target) or _handed_out(columns[0])
+            here = getattr(loss.node, "lineno", None) in lines
+            there = None if here else _place(project, loss, target) or _handed_out(columns[0])
+            place: tuple[ast.AST, Scope] = there or (loss.node, loss.scope)
             if id(place[0]) not in told:
                 told |= {id(place[0]), id(loss.node)}
                 text = "the prediction has one column, the targets have none: the loss compares each with every other"

@@ -19,6 +19,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import bound_to, linear, made, only, option, text_of
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.agreement import softened_along_another
 from trainwreck.code.rehearsal.questions.axes import wrong_axis
 from trainwreck.code.rehearsal.questions.gates import across_tokens
 from trainwreck.code.rehearsal.questions.grouping import other_groups
@@ -132,6 +133,7 @@ def find(project: Project) -> Iterator[Evidence]:
         across_states,
         along_another_axis,
         across_tokens,
+        softened_along_another,
     )
     yield from further(__name__, project, _written(project), *asked)
 

@@ -17,10 +17,12 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.preferences import CHOSEN, REJECTED
 from trainwreck.code.rehearsal.questions.preferences import swapped as _swapped
 from trainwreck.code.rehearsal.questions.references import equal_answers
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
+from trainwreck.code.unpacked import Unpacked, taken_apart
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -81,6 +83,7 @@ def find(project: Project) -> Iterator[Evidence]:
 
 def _written(project: Project) -> Iterator[Evidence]:
     yield from _renamed(project)
+    yield from _taken_apart(project)
     for call, terms in objectives(project):
         for term in terms:
             found = _difference(project, term)
@@ -107,6 +110,35 @@ def _renamed(project: Project) -> Iterator[Evidence]:
             if good and bad:
                 text = "what is called rejected is handed on as chosen, and the other way round"
                 yield sighting(__name__, (node, scope), text)
+
+
+def _taken_apart(project: Project) -> Iterator[Evidence]:
+    """``rejected, chosen = pairs()`` where it is trained, and ``chosen, rejected = pairs()`` elsewhere."""
+    for calls in taken_apart(project):
+        for call in calls:
+            others = [c for c in calls if c.names != call.names]
+            sides = [bool(CHOSEN.search(n)) - bool(REJECTED.search(n)) for n in call.names]
+            if not others or sorted(sides) != [-1, 1] or len(others) < len(calls) - len(others):
+                continue
+            if any(isinstance(a, ast.If) and "__name__" not in written(a.test) for a in _around(project, call)):
+                continue  # turned round on purpose, in some of the cases
+            rest = max(_learns(project, o) for o in others)
+            if _learns(project, call) > rest or len(others) > 1:
+                text = "the two answers of a pair get their names in the other order here than elsewhere"
+                place = (others[0].scope.module.path, others[0].node.lineno, written(others[0].node)[:80])
+                yield sighting(__name__, (call.node, call.scope), text, proof=[place])
+                return
+
+
+def _learns(project: Project, call: Unpacked) -> int:
+    """2 in a loop that holds a backward, 1 in another one, 0 in none."""
+    around = [a for a in (call.node, *_around(project, call)) if isinstance(a, ast.For | ast.While)]
+    backward = any(isinstance(n, ast.Attribute) and n.attr == "backward" for a in around for n in ast.walk(a))
+    return 2 if backward else 1 if around else 0
+
+
+def _around(project: Project, call: Unpacked) -> list[ast.AST]:
+    return list(project.ancestors(call.node, call.scope))
 
 
 def _called(value: ast.expr) -> str:

@@ -53,6 +53,8 @@ def run(env, q, buffer, gamma):
             obs, _ = env.reset()
 """
 
+DISCOUNTS = r"gamma|discount|0\.9\d*"
+
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(__name__, project, _written(project), cut_as_end)
@@ -67,7 +69,7 @@ def _written(project: Project) -> Iterator[Evidence]:
             for node in project.within(scope, ast.Assign):
                 assert isinstance(node, ast.Assign)
                 flags = _flags(project, node, scope)
-                if flags and isinstance(node.targets[0], ast.Name):
+                if flags and isinstance(node.targets[0], ast.Name) and not _paid(project, node, scope):
                     ended[node.targets[0].id] = node
             for node in project.within(scope, ast.BinOp):
                 assert isinstance(node, ast.BinOp)
@@ -76,11 +78,28 @@ def _written(project: Project) -> Iterator[Evidence]:
                 for name, source_ in ended.items():
                     if re.search(
                         rf"\(1(\.0)? - ((float|int)\()?{name}\b|\(not {name}\)", written(node.right)
-                    ) and re.search(r"gamma|discount|0\.9\d*", written(node.right).lower()):
+                    ) and re.search(DISCOUNTS, written(node.right).lower()):
                         text = f"{name} holds the time limit too, and cuts the future off here"
                         yield sighting(
                             __name__, (node, scope), text, proof=[(scope.module.path, source_.lineno, written(source_))]
                         )
+
+
+def _paid(project: Project, flag: ast.Assign, scope: Scope) -> bool:
+    """True where ``if truncated:`` adds the discounted value of what follows to the reward."""
+    sides = {n.id for n in ast.walk(flag.value) if isinstance(n, ast.Name)}
+    for test in project.within(scope, ast.If):
+        assert isinstance(test, ast.If)
+        asked = {n.id for n in ast.walk(test.test) if isinstance(n, ast.Name)}
+        if not asked & sides or asked & {written(t) for t in flag.targets}:
+            continue
+        for node in (n for statement in test.body for n in ast.walk(statement)):
+            added = node.value if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) else None
+            added = added or (node.value if isinstance(node, ast.Assign) else None)
+            calls = added is not None and any(isinstance(n, ast.Call) for n in ast.walk(added))
+            if added is not None and calls and re.search(DISCOUNTS, written(added).lower()):
+                return True
+    return False
 
 
 def _flags(project: Project, node: ast.Assign, scope: Scope) -> bool:

@@ -16,6 +16,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.order import constructors, kind_of, loops, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.plateaus import plateau_in_batches
 from trainwreck.code.rehearsal.questions.schedules import granularity
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
@@ -108,7 +109,7 @@ SHRINKS = 0.985
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), granularity)
+    yield from further(__name__, project, _seen(project), granularity, plateau_in_batches)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

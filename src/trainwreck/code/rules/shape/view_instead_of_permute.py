@@ -20,6 +20,7 @@ from trainwreck.code.order import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.carried import strided_record
 from trainwreck.code.rehearsal.questions.patches import rows_as_squares
 from trainwreck.code.rehearsal.questions.reshapes import columns_as_rows, mixed
 from trainwreck.code.rule import sighting
@@ -60,7 +61,7 @@ def forward(x, y):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), mixed, columns_as_rows, rows_as_squares)
+    yield from further(__name__, project, _written(project), mixed, columns_as_rows, rows_as_squares, strided_record)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
+from trainwreck.code.facts import names
 from trainwreck.code.order import TrainingStep, kind_of, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
@@ -94,11 +95,15 @@ def _seen(project: Project) -> Iterator[Evidence]:
 
 
 def _in_inner_loop(project: Project, training: TrainingStep) -> Iterator[Evidence]:
-    """Reset within the loop over micro batches, step after it. Gradients that are read in between are kept by hand."""
+    """Reset within the loop over micro batches, step after it. Gradients that are read in between are kept by hand; a
+    loop over several networks resets those of another one in each turn."""
     micro = training.micro
     if micro is None or ".grad" in written(micro) or "autograd" in written(micro):
         return
+    turning = names(micro.target) if isinstance(micro, ast.For) else set()
     for zero in training.zeros:
+        if zero.receiver is not None and names(zero.receiver) & turning:
+            continue
         if project.parent(project.statement(zero.node, zero.scope), zero.scope) is micro:
             text = "gradients are reset in every micro batch, the step comes after all of them"
             yield sighting(__name__, zero, text, proof=training.steps[:1])
