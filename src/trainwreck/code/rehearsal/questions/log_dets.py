@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.graph import graph
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.flows import is_density, stretches
@@ -19,9 +20,13 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
     """The objective is a density of what was stretched; the logarithms of the stretch are worked out and left out, all
     of them or those of some layers: a sum that begins anew in each turn."""
     for found, base, keys in _flows(run):
-        dropped = _dropped(run, keys - {id(t.node) for t in found})
+        summed = keys & {id(t.node) for t in found}
+        dropped = _dropped(run, keys - summed)
+        if summed and any(n is dropped for e in backwards(run) for n in graph(e.subject)):
+            continue
         if dropped is not None and dropped.place is not None and base.node.place is not None:
-            scope = base.node.place[1]
+            # where some layers count, the loop over them begins the sum anew
+            scope = dropped.turns[-1].scope if summed and dropped.turns else base.node.place[1]
             ways = [at for at in (*dropped.stack, dropped.place) if at[1] is scope]
             text = (
                 "the logarithm of the stretch is worked out and is no part of the objective: density is not conserved"
