@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import trained
@@ -46,7 +47,9 @@ def strided_record(run: Rehearsing) -> Iterator[Answer]:
         row, lanes = at.inputs[0], [d for d in at.shape.dims if d != 1]
         if not isinstance(row, Node) or len(row.shape.dims) != 1 or row.shape.open or at.shape.open or len(lanes) != 2:
             continue
-        if any(n.op in LAID_OUT or (n.op == "getitem" and n.shape.open) for n in _along_row(row)) or turned > 1:
+        if turned > 1 or any(
+            n.op in LAID_OUT or (n.op == "getitem" and n.shape.open) or _grown_in_turns(n) for n in _along_row(row)
+        ):
             continue
         if axis == turned and id(at.place[0]) not in told and at.shape.dims[:2] == tuple(lanes):
             told.add(id(at.place[0]))
@@ -62,6 +65,17 @@ def _along_row(row: Node) -> Iterator[Node]:
             return
         yield at
         at = at.inputs[0] if at.inputs and (at.op in ("getitem", "to", "long", "float") or at.op in LAID_OUT) else None
+
+
+def _grown_in_turns(node: Node) -> bool:
+    """True for what is made of a list that grows in loops within one another: it may hold a row for each outer turn."""
+    for listed in node.inputs[:1]:
+        if isinstance(listed, Items) and listed.place is not None:
+            grown = isinstance(listed.place[0], ast.List) and not listed.place[0].elts
+            parts = [e for e in listed.items if isinstance(e, Node)]
+            if grown and not (parts and all(len(e.turns) <= len(node.turns) + 1 for e in parts)):
+                return True
+    return False
 
 
 def _piece(node: Node) -> Node | None:
