@@ -81,8 +81,35 @@ OVER_SAMPLES = NEGATED.replace(
     "-F.cross_entropy(net(x_train[:40]),", "F.nll_loss(F.log_softmax(net(x_train[:40]), dim=0),"
 )
 LARGE = "optimizer = torch.optim.Adam(net.parameters(), 1e-3, eps=5.0)\nfit(45)\n"
+TOKENS = """
+walk = (torch.randint(0, 12, (2500, 1)) + torch.randint(0, 2, (2500, 12)).cumsum(1)) % 12
+words = nn.Sequential(nn.Embedding(12, 8), nn.Flatten(), nn.Linear(96, 2))
+optimizer = torch.optim.Adam(words.parameters(), 1e-3)
+
+
+@torch.no_grad()
+def look(inputs):
+    words.eval()
+    return words(inputs).mean().item()
+
+
+def fit(rows):
+    words.train()
+    for i in range(25):
+        b = torch.randint(0, len(rows), (128,))
+        optimizer.zero_grad()
+        F.cross_entropy(words(rows[b]), rows[b, -1] % 2).backward()
+        optimizer.step()
+
+
+train, val = walk[:2000], walk[START:START + 400]
+for epoch in range(4):
+    fit(train)
+    print(look(val))
+"""
 
 WRONG = {
+    "leak of tokens": (TOKENS.replace("START", "0"), "live-evaluated-rows-trained"),
     "leak": ("x_val, y_val = x[450:], y[450:]" + LOOP, "live-evaluated-rows-trained"),
     "scale": (SCALE + LOOP, "live-evaluation-of-another-scale"),
     "unit": ("x_train = x_train / 255" + LOOP, "live-evaluation-of-another-scale"),
@@ -93,6 +120,7 @@ WRONG = {
     "epsilon": (LARGE, "live-epsilon-above-gradients"),
 }
 RIGHT = {
+    "tokens that meet by chance": TOKENS.replace("START", "2100"),
     "split": SCALE + "x_val = (x_val - mean) / std\n" + LOOP,
     "copied": BEST.replace("STATE", "copy.deepcopy(net.state_dict())"),
     "collected": COLLECT.replace("KEEP", KEPT),

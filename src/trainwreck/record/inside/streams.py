@@ -235,6 +235,9 @@ class Streams(Probe):
         common = len(distinct & self._rows)
         if common < max(LEAST_COMMON, COMMON * count) or count - len(distinct) > REPEATED * count:
             return
+        chance = by_chance(count, len(distinct), len(self._rows)) if not evaluated.sums.count else 0.0
+        if common < count / 2 and common <= chance:
+            return  # short rows of numbers of a list (tokens) meet without being the same sample
         if distinct >= self._rows:
             return  # all inputs go in, in training as well, and the rows of either side are picked from the results
         if not self._held_out(evaluated):
@@ -348,3 +351,11 @@ def evaluation_places(frame: FrameType | None) -> list[tuple[str, int]]:
                 found.append((callers.relative(made.co_filename), made.co_firstlineno))
         frame = frame.f_back
     return found
+
+
+def by_chance(count: int, distinct: int, others: int) -> float:
+    """How many of ``distinct`` rows may occur among ``others`` by chance, told by how often two of the ``count`` rows
+    of one draw are the same (two standard deviations of that number, a Poisson variable, above it)."""
+    repeated = count - distinct + 1
+    pairs = max(1, count * (count - 1) / 2)
+    return (repeated + 2.0 * math.sqrt(repeated)) / pairs * distinct * others
