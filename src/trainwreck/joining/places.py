@@ -62,19 +62,19 @@ def _cut(question: Question) -> Place | None:
     frames = question.facts.get("frames")
     frames = frames if isinstance(frames, list) else []
     found = cuts.find(question.project, [(str(f[0]), int(f[1])) for f in frames if len(f) == 2])
-    return Place(*found, "the graph ends here") if found is not None else None
+    return _at(found, "the graph ends here")
 
 
 def _module(question: Question) -> Place | None:
     """The line that makes the module of the sighting."""
     found = parts.made(question.project, question.item.where.module or "")
-    return Place(*found, "the module is made here") if found is not None else None
+    return _at(found, "the module is made here")
 
 
 def _start(question: Question) -> Place | None:
     """The line that gives the module its first values."""
     found = parts.initialised(question.project, question.item.where.module or "")
-    return Place(*found, "its first values are set here") if found is not None else None
+    return _at(found, "its first values are set here")
 
 
 def _sample(question: Question) -> Place | None:
@@ -82,79 +82,83 @@ def _sample(question: Question) -> Place | None:
     if question.facts.get("sources"):
         return None
     found = data.births(question.project)
-    return Place(*found, "samples are computed here") if found is not None else None
+    return _at(found, "samples are computed here")
 
 
 def _target(question: Question) -> Place | None:
     """Where the target of the loss gets its values."""
     where = question.item.where
     found = data.target(question.project, where.path, where.line)
-    return Place(*found, "the target is given here") if found is not None else None
+    return _at(found, "the target is given here")
 
 
 def _loop(question: Question) -> Place | None:
     """The head of the loop around a line."""
     where = question.item.where
     found = parts.loop(question.project, where.path, where.line)
-    return Place(*found, "the loop of the training") if found is not None else None
+    return _at(found, "the loop of the training")
 
 
 def _adapter(question: Question) -> Place | None:
     """Where adapters are made and would be put in."""
     found = parts.constructed(question.project, question.item.where.module or "")
-    return Place(*found, "the module is constructed here") if found is not None else None
+    return _at(found, "the module is constructed here")
 
 
 def _attribute(question: Question) -> Place | None:
     """The line that sets an attribute of the module's class."""
     name = question.facts.get("attribute")
     found = parts.attribute(question.project, str(name)) if isinstance(name, str) else None
-    return Place(*found, f"{name} is set here") if found is not None else None
+    return _at(found, f"{name} is set here")
 
 
 def _reference(question: Question) -> Place | None:
     """Where a reference or target model is the trained one under another name."""
     found = parts.second_name(question.project)
-    return Place(*found, "one model under a second name") if found is not None else None
+    return _at(found, "one model under a second name")
 
 
 def _clip(question: Question) -> Place | None:
     """Where gradients are clipped before they are stepped."""
     where = question.item.where
     found = statements.clipped(question.project, where.path, where.line)
-    return Place(*found, "gradients are clipped here") if found is not None else None
+    return _at(found, "gradients are clipped here")
 
 
 def _state(question: Question) -> Place | None:
     """Where the state that is loaded was taken from the model."""
     where = question.item.where
     found = statements.kept(question.project, where.path, where.line)
-    return Place(*found, "the state is taken here") if found is not None else None
+    return _at(found, "the state is taken here")
 
 
 def _schedule(question: Question) -> Place | None:
     """Where the schedule is stepped."""
     found = statements.stepped(question.project)
-    return Place(*found, "the schedule is stepped here") if found is not None else None
+    return _at(found, "the schedule is stepped here")
 
 
 def _growth(question: Question) -> Place | None:
     """Where a list of results with their graph grows."""
     where = question.item.where
     found = statements.gathered(question.project, where.path, where.line, where.module or "")
-    return Place(*found, "the list grows here") if found is not None else None
+    return _at(found, "the list grows here")
 
 
 def _temperature(question: Question) -> Place | None:
     """Where scores are scaled by a temperature."""
     found = statements.tempered(question.project)
-    return Place(*found, "scores are scaled here") if found is not None else None
+    return _at(found, "scores are scaled here")
 
 
 def _zeros(question: Question) -> Place | None:
     """Where a parameter is made zero."""
     found = statements.zeroed(question.project, question.item.where.module or "")
-    return Place(*found, "it is made zero here") if found is not None else None
+    return _at(found, "it is made zero here")
+
+
+def _at(found: tuple[str, int] | None, what: str) -> Place | None:
+    return Place(*found, what) if found is not None else None
 
 
 Way = Callable[[Question], Place | None]

@@ -22,6 +22,7 @@ from trainwreck.code.rehearsal.questions.windows import (
     Window,
     linear,
     number,
+    part_by_numbers,
     picks,
     window_of,
 )
@@ -121,7 +122,7 @@ def _rows(node: Node, depth: int = 0) -> tuple[Window, bool] | None:
     if inner is not None and not inner[0].single:
         window = _moved(inner[0], rows, node)
         column = rest[-1] if rest else None
-        window = window if window is None or not rest else _columns(window, column, node)
+        window = window if window is None or not rest else part_by_numbers(window, column, node)
         return (window, inner[1]) if window is not None else None
     if len(rest) > 1 or (rest and not isinstance(rest[0], int)):
         return None
@@ -215,24 +216,6 @@ def _moved(window: Window, rows: Obj, node: Node) -> Window | None:
     if first is None or last is None:
         return None
     return Window(window.series, first, last, node.place if rows.args[0] is not None else window.place)
-
-
-def _columns(window: Window, column: Value, node: Node) -> Window | None:
-    """Some elements of each row: one of them, or from one to another, counted from its start or its end."""
-
-    def at(place: int) -> Linear:
-        base = window.last if place < 0 else window.first
-        return Linear(base.terms, base.constant + place + (1 if place < 0 else 0))
-
-    if isinstance(column, int):
-        return Window(window.series, at(column), at(column), node.place)
-    if not isinstance(column, Obj) or column.kind != "builtins.slice" or column.args[2] not in (None, 1):
-        return None
-    start, stop = column.args[0], column.args[1]
-    if not all(e is None or isinstance(e, int) for e in (start, stop)):
-        return None
-    last = window.last if stop is None else Linear(at(stop).terms, at(stop).constant - 1)
-    return Window(window.series, window.first if start is None else at(start), last, node.place)
 
 
 __all__ = ["target_in_the_row"]

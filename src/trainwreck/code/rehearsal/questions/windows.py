@@ -203,7 +203,7 @@ def window_of(node: Node, depth: int = 0) -> Window | None:
             return None
         index = whole[0]
     if inner is not None and not inner.single:
-        return _part(inner, index, node)
+        return part_by_numbers(inner, index, node)
     if isinstance(index, Obj):
         start, stop = index.args[0], index.args[1]
         first, end = linear(start), linear(stop)
@@ -223,7 +223,7 @@ def _whole(index: Value) -> bool:
     return index is Ellipsis or (isinstance(index, Obj) and all(a is None for a in index.args))
 
 
-def _part(window: Window, index: Value, node: Node) -> Window | None:
+def part_by_numbers(window: Window, index: Value, node: Node) -> Window | None:
     """A part of a window by numbers, counted from its start or from its end."""
 
     def at(number: int) -> Linear:
