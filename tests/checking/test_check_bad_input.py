@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from commands import command
 
 GOOD = (
     "import torch\nfrom torch import nn\ndef f(m, x, y):\n    return nn.functional.cross_entropy(m(x).softmax(-1), y)\n"
@@ -71,8 +72,7 @@ def fill(root: Path, files: dict[str, bytes | str]) -> None:
 
 def told(root: Path, *paths: str, seconds: int = 60) -> dict[str, set[str]]:
     """Ids of the findings by the path's basename."""
-    command = [sys.executable, "-m", "trainwreck", "check", *(paths or (".",)), "--no-cache", "--format", "json"]
-    done = subprocess.run(command, cwd=root, capture_output=True, timeout=seconds, check=False)
+    done = command(root, "check", *(paths or (".",)), "--no-cache", "--format", "json")
     assert done.returncode in (0, 1), done.stderr
     table: dict[str, set[str]] = {}
     for finding in json.loads(done.stdout)["findings"]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from commands import command
 
 BAD = """import torch
 from torch import nn
@@ -26,27 +27,28 @@ ID = "softmax-before-cross-entropy"
 LINE = 9
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The catalogue and the words of the rules are compiled on this machine: two seconds, once."""
+    place = tmp_path_factory.mktemp("first")
+    (place / "train.py").write_text(BAD)
+    trainwreck(place, "check", "train.py")
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test sees what another one kept; the compiled catalogue is shared."""
+def own_cache(compiled: None, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees what another one kept; the compiled catalogue and the words of the rules are shared."""
     home = tmp_path_factory.mktemp("cache")
     (home / "trainwreck").mkdir()
     real = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainwreck"
-    for item in real.glob("catalogue-*.json"):
+    for item in (*real.glob("catalogue-*"), *real.glob("rules-*")):
         (home / "trainwreck" / item.name).symlink_to(item)
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
 
 
 def trainwreck(cwd: Path, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "trainwreck", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=60,
-        check=False,
-    )
+    raw = command(cwd, *arguments, stdin=(stdin or "").encode())
+    done = subprocess.CompletedProcess(raw.args, raw.returncode, raw.stdout.decode(), raw.stderr.decode())
     assert "Traceback" not in done.stderr, done.stderr
     assert done.returncode != 3, done.stderr
     return done

@@ -10,18 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from commands import command
+
 GOOD = "step,loss\n" + "".join(f"{i},{3.0 / (i + 1) + 0.4:.4f}\n" for i in range(50))
 
 
 def trainwreck(*arguments: str, stdin: bytes = b"", cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "trainwreck", *arguments],
-        input=stdin,
-        capture_output=True,
-        cwd=cwd,
-        timeout=60,
-        check=False,
-    )
+    return command(cwd, *arguments, stdin=stdin)
 
 
 def sentence(done: subprocess.CompletedProcess[bytes]) -> str:

@@ -7,7 +7,7 @@ a root, an exponential or a quotient of sums, whose average over batches is not 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -161,28 +161,37 @@ def _judged(run: Rehearsing, leaf: Node) -> bool:
     return any(n.op == "param" for n in ancestors(leaf))
 
 
-def _leaves(value: Value, around: Node, depth: int = 0) -> list[Node]:
+def _leaves(value: Value, around: Node) -> list[Node]:
     """What was added up in loops that ``around`` stands behind: the summands, in the turns of those loops."""
-    if depth > 40:
-        return []
-    if isinstance(value, Items | tuple):
-        items = value.items if isinstance(value, Items) else list(value)
-        return [leaf for item in items for leaf in _leaves(item, around, depth + 1)]
-    if not isinstance(value, Node):
-        return []
-    inner = len(value.turns) > len(around.turns)
+    found: list[Node] = []
+    seen: set[int] = set()  # a sum that is read at two places is added up once
+    queue = [value]
+    while queue:
+        item = queue.pop()
+        if isinstance(item, Items | tuple):
+            queue += reversed(item.items if isinstance(item, Items) else item)
+        elif isinstance(item, Node) and id(item) not in seen:
+            seen.add(id(item))
+            within = _within(item, around)
+            if within is None:
+                found.append(item)
+            else:
+                queue += reversed(within)
+    return found
+
+
+def _within(value: Node, around: Node) -> Sequence[Value] | None:
+    """What a running sum was put together from; nothing for another value, None for a summand of a loop."""
     if value.op == "setitem" or _slot(value):
-        held = value.inputs[: 2 if value.op == "setitem" else 1]
-        return [leaf for item in held for leaf in _leaves(item, around, depth + 1)]
+        return value.inputs[: 2 if value.op == "setitem" else 1]
     if value.op in ("add", "counter", "either") and (_running(value) or any(_slot(i) for i in value.inputs)):
-        return [leaf for item in value.inputs for leaf in _leaves(item, around, depth + 1)]
-    if inner:
-        return [value]
+        return value.inputs
+    if len(value.turns) > len(around.turns):
+        return None
     if value.op in ADDS or value.op in SUMS | GATHERS | FLOORS:
-        return [leaf for item in value.inputs for leaf in _leaves(item, around, depth + 1)]
-    if value.op == "mul" and sum(isinstance(i, int | float) for i in value.inputs) == 1:
-        return [leaf for item in value.inputs for leaf in _leaves(item, around, depth + 1)]
-    return []
+        return value.inputs
+    by_number = value.op == "mul" and sum(isinstance(i, int | float) for i in value.inputs) == 1
+    return value.inputs if by_number else ()
 
 
 def _slot(value: Value) -> bool:
@@ -291,10 +300,8 @@ def _hits(value: Value) -> bool:
     """True for what is counted: a sum over comparisons, or over products and negations of them."""
     compares = frozenset("eq ne lt le gt ge compare and or invert logical_and logical_or isin".split())
     through = SUMS | MEANS | SAME | {"mul", "add", "sub", "long", "bool"} | FLOORS
-    leaves = [n for n in ancestors(value, through=lambda n: n.op in through) if n.op not in through]
-    return bool(leaves) and all(n.op in compares or n.op in LENGTHS for n in leaves) and any(
-        n.op in compares for n in leaves
-    )  # fmt: skip
+    leaves = {n.op for n in ancestors(value, through=lambda n: n.op in through)} - through
+    return leaves <= compares | LENGTHS and not leaves.isdisjoint(compares)
 
 
 def _overlaps(value: Value) -> bool:
@@ -380,10 +387,8 @@ def _over_tasks(leaf: Node) -> bool:
     if any(n.op == "batch" for n in ancestors(leaf)) or not leaf.turns:
         return False
     loop = leaf.turns[-1].node
-    over = loop.iter if isinstance(loop, ast.For) else None
-    if not isinstance(over, ast.Call) or not isinstance(over.func, ast.Attribute):
-        return False
-    return over.func.attr in ("items", "values", "keys")
+    over = loop.iter.func if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) else None
+    return isinstance(over, ast.Attribute) and over.attr in ("items", "values", "keys")
 
 
 def _adds_at(leaf: Node) -> Place | None:
