@@ -28,10 +28,11 @@ from trainwreck.code.rehearsal.reshaping import (
 from trainwreck.code.rehearsal.sequencing import SEQUENCES, sequence_shape
 from trainwreck.code.shapes import domain as known
 from trainwreck.code.shapes.asked import Asked
-from trainwreck.code.shapes.domain import ANY, Clash, Shape
+from trainwreck.code.shapes.domain import ANY, Shape
 from trainwreck.code.shapes.functions import BINARY, KEEPS, computed
 from trainwreck.code.shapes.joins import CREATES, created, multiplied, stacked
-from trainwreck.code.shapes.layers import applied
+from trainwreck.code.shapes.layers import Report, applied
+from trainwreck.code.shapes.losses import checked
 from trainwreck.code.shapes.patterns import matched
 
 SCALAR = Shape(())
@@ -73,9 +74,9 @@ BOTH_ENDS = 3
 TABLES = ("make_regression", "make_classification", "make_moons", "make_blobs", "make_circles", "load_digits")
 
 
-def shape_of(node: Node) -> tuple[Shape, tuple[Shape, ...]]:
-    """(the shape of a new value, the shapes of its parts where it is a tuple)."""
-    found = _found(node)
+def shape_of(node: Node, report: Report) -> tuple[Shape, tuple[Shape, ...]]:
+    """(the shape of a new value, the shapes of its parts where it is a tuple); what does not fit is reported."""
+    found = _found(node, report)
     if isinstance(found, Shape):
         return found, ()
     if isinstance(found, tuple) and found and all(isinstance(f, Shape) for f in found):
@@ -83,7 +84,7 @@ def shape_of(node: Node) -> tuple[Shape, tuple[Shape, ...]]:
     return ANY, ()
 
 
-def _found(node: Node) -> Value:
+def _found(node: Node, report: Report) -> Value:
     first = node.inputs[0] if node.inputs else None
     op = node.op
     if op in NUMBERS:
@@ -100,9 +101,9 @@ def _found(node: Node) -> Value:
         rows = _of(first)
         return Shape((None, *rows.dims[1:]), False, rows.by) if rows.dims and not rows.open else ANY
     if node.owner is not None and node.full == node.name and node.full.startswith("torch.nn.") and op not in LOSSES:
-        return _layer(node, node.owner)
+        return _layer(node, node.owner, report)
     if op in LOSSES:
-        return _loss(node)
+        return _loss(node, report)
     if node.full.startswith("builtins."):
         if op in ("min", "max") and len(node.inputs) > 1:
             return _broadcast(node.inputs)
@@ -122,7 +123,7 @@ def _found(node: Node) -> Value:
         return SCALAR if node.name == "ndim" else ANY
     if op in SAME:
         return _of(first)
-    return _function(node, first)
+    return _function(node, first, report)
 
 
 def _of(value: Value) -> Shape:
@@ -159,8 +160,10 @@ def _call(node: Node) -> Call:
     return Call(place[0], place[1]) if place is not None and isinstance(place[0], ast.Call) else HERE
 
 
-def _report(clash: Clash) -> None:
-    """Clashes are told by the rules on shapes."""
+def _made(owner: Obj) -> Call | None:
+    """The call that made a layer."""
+    place = owner.place
+    return Call(place[0], place[1]) if place is not None and isinstance(place[0], ast.Call) else None
 
 
 def _given(value: Value, *, sizes: bool = False) -> Value:
@@ -179,9 +182,9 @@ def _given(value: Value, *, sizes: bool = False) -> Value:
     return known.UNKNOWN
 
 
-def _layer(node: Node, owner: Obj) -> Value:
+def _layer(node: Node, owner: Obj, report: Report) -> Value:
     """The output of a layer of torch."""
-    call = _call(node)
+    call = _made(owner) or _call(node)
     args = tuple(_given(a, sizes=True) for a in owner.args)
     layer = known.Layer(
         owner.name, call, args, {k: _given(v, sizes=True) for k, v in owner.options.items() if isinstance(k, str)}
@@ -196,11 +199,14 @@ def _layer(node: Node, owner: Obj) -> Value:
     given = [_given(v) for v in node.inputs if not (isinstance(v, Node) and v.op == "param")]
     if owner.name == "Unflatten" or owner.name == "MultiheadAttention":
         return given[0] if owner.name == "MultiheadAttention" and given else ANY
-    found = applied(layer, given, _report)
+    found = applied(layer, given, report)
     return found[0] if isinstance(found, tuple) and owner.name in ("LSTM", "GRU", "RNN") else found
 
 
-def _loss(node: Node) -> Value:
+def _loss(node: Node, report: Report) -> Value:
+    given = [v for v in node.inputs[:2] if isinstance(v, Node)]
+    if len(given) == len(node.inputs[:2]):
+        checked(node.op, [v.shape for v in given], {}, _call(node), report)
     reduction = node.options.get("reduction", "mean")
     if reduction == "none" or node.options.get("reduce") is False:
         if node.op in ("cross_entropy", "nll_loss"):
@@ -209,7 +215,7 @@ def _loss(node: Node) -> Value:
     return SCALAR if isinstance(reduction, str) else ANY
 
 
-def _function(node: Node, first: Value) -> Value:
+def _function(node: Node, first: Value, report: Report) -> Value:
     op = node.op
     count = len(node.inputs) - sum(1 for k in node.options if k != "inplace")
     args = node.inputs[1 : max(count, 1)]
@@ -218,7 +224,7 @@ def _function(node: Node, first: Value) -> Value:
     if op in MAKERS:
         return literal(first)
     if op in ("cat", "concat", "concatenate", "stack"):
-        return _joined(node, first, args)
+        return _joined(node, first, args, report)
     if op in ("sparse_coo_tensor", "sparse_csr_tensor"):
         size = node.options.get("size", args[-1] if len(args) > (1 if op == "sparse_coo_tensor" else 2) else None)
         return _sized(node, size) if isinstance(size, tuple | Items) else ANY
@@ -289,12 +295,12 @@ def _function(node: Node, first: Value) -> Value:
     options = {k: _given(v, sizes=sizes) for k, v in node.options.items() if k != "inplace"}
     given = [_given(a, sizes=sizes) for a in args]
     if op == "matmul":
-        return multiplied(Asked(op, shape, given, options, _call(node), _report), _of(args[0] if args else None))
+        return multiplied(Asked(op, shape, given, options, _call(node), report), _of(args[0] if args else None))
     if op in ("rearrange", "reduce", "repeat") and given and isinstance(given[0], str):
         return matched(given[0], shape, options)[0]
     if op in BINARY and args and not isinstance(args[0], Node):
         return _broadcast((first, args[0]))
-    found = computed(Asked(op, shape, given, options, _call(node), _report))
+    found = computed(Asked(op, shape, given, options, _call(node), report))
     return shape if found is known.UNKNOWN and op in KEEPS else found
 
 
@@ -335,13 +341,13 @@ def _made_by(node: Node) -> bool:
     return isinstance(first, Node) and first.op in GENERATORS
 
 
-def _joined(node: Node, first: Value, args: Sequence[Value]) -> Value:
+def _joined(node: Node, first: Value, args: Sequence[Value], report: Report) -> Value:
     along = node.options.get("dim", node.options.get("axis", args[0] if args else 0))
     if not isinstance(first, tuple | Items) or not isinstance(along, int):
         return ANY
     items = list(first) if isinstance(first, tuple) else first.items
     shapes = [_of(i) for i in items]
-    asked = Asked(node.op, ANY, (), {}, _call(node), _report)
+    asked = Asked(node.op, ANY, (), {}, _call(node), report)
     if isinstance(first, Items) and first.more:
         if not shapes or shapes[0].open:
             return ANY

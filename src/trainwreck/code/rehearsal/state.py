@@ -10,7 +10,7 @@ from typing import Any
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Turn, Value
 from trainwreck.code.rehearsal.shaping import shape_of
-from trainwreck.code.shapes.domain import ANY, Shape
+from trainwreck.code.shapes.domain import ANY, Clash, Shape
 
 MAX_STEPS = 60_000
 """Expressions that are evaluated for one entry: about 0.3 s. A script of 300 lines takes about 5,000."""
@@ -95,6 +95,8 @@ class State:
         self.tape: list[Event] = []
         self.nodes: list[Node] = []
         """Every tensor or number that was computed, in order."""
+        self.clashes: list[Clash] = []
+        """Shapes that do not fit, where they met."""
         self.objects: list[Obj] = []
         self.switched: dict[int, tuple[Obj, bool | None]] = {}
         """Modules whose mode was ever set, with the mode before."""
@@ -156,7 +158,7 @@ class State:
             maybe=self.maybe,
         )
         if shape is ANY:
-            made.shape, made.shapes = shape_of(made)
+            made.shape, made.shapes = shape_of(made, self.clashes.append)
         self.nodes.append(made)
         return made
 

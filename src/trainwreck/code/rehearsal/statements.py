@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Literal
 
+from trainwreck.code.calls import written
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
     Bound,
@@ -23,6 +24,7 @@ from trainwreck.code.rehearsal.domain import (
 from trainwreck.code.rehearsal.state import MAX_PARAMETERS
 from trainwreck.code.rehearsal.storing import EXACT_ITEMS, GROUND, Storing, room, same
 from trainwreck.code.scopes import FunctionNode, Scope
+from trainwreck.code.shapes.domain import ABOUT_SHAPES
 
 Signal = Literal["break", "continue", "return", "raise"] | None
 """How a block ended: None where it ran to its end."""
@@ -118,9 +120,11 @@ class Statements(Storing):
         self.memo.setdefault("outcomes", {}).setdefault(key, ((node, frame.scope), self.stack, set()))[2].add(known)
         if known is not None:
             return self.block(node.body if known else node.orelse, frame)
-        before, self.tests = self.tests, (*self.tests, test)
+        before, self.tests, met = self.tests, (*self.tests, test), len(self.clashes)
         signal = self.branches([node.body, node.orelse], frame, (node, frame.scope))
         self.tests = before
+        if ABOUT_SHAPES.search(written(node.test)):
+            del self.clashes[met:]  # the test decides which shapes come here, and it is not known
         self.left = test if self.left is not None else None
         return signal
 

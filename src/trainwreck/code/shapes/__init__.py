@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 
 from trainwreck.code.calls import Call, default_of
@@ -19,18 +19,11 @@ MAX_MODULES = 400
 """Network classes that are read in one project; more is a library, not a program."""
 
 
-def clashes(project: Project, *kinds: str) -> Iterator[Clash]:
-    """Every certain clash of the program (of these kinds), each place once."""
-    if "shapes: clashes" not in project.memo:
-        project.memo["shapes: clashes"] = list(_clashes(project))
-    for clash in project.memo["shapes: clashes"]:
-        if not kinds or clash.kind in kinds:
-            yield clash
-
-
-def _clashes(project: Project) -> Iterator[Clash]:
+def clashes(project: Project, rehearsed: Container[ast.AST] = ()) -> Iterator[Clash]:
+    """Every certain clash of the program, each place once; what was ``rehearsed`` (modules, functions, calls that
+    make layers) is not read again."""
     told: set[int] = set()
-    for found in (*_scripts(project), *_stacks(project), *_networks(project)):
+    for found in (*_scripts(project, rehearsed), *_stacks(project, rehearsed), *_networks(project, rehearsed)):
         node = found.place.node if isinstance(found.place, Call) else found.place[0]
         if id(node) not in told:
             told.add(id(node))
@@ -67,27 +60,30 @@ class _Questions:
             self.reading.called(instance, [], {}, frame)
 
 
-def _scripts(project: Project) -> Iterator[Clash]:
+def _scripts(project: Project, rehearsed: Container[ast.AST]) -> Iterator[Clash]:
     """Code that calls networks with tensors of known sizes: module level and plain functions."""
     for walked in project.walked.values():
         if "torch" not in walked.top.module.text:
             continue
         for scope in walked.scopes:
-            if scope.kind == "class" or scope.owner is not None:
+            if scope.kind == "class" or scope.owner is not None or scope.node in rehearsed:
                 continue
             yield from _read(project, "body", scope)
 
 
-def _stacks(project: Project) -> Iterator[Clash]:
+def _stacks(project: Project, rehearsed: Container[ast.AST]) -> Iterator[Clash]:
     for call in project.calls("Sequential"):
-        if project.called(call).startswith("torch.nn."):
+        if call.node not in rehearsed and project.called(call).startswith("torch.nn."):
             yield from _read(project, "stack", call)
 
 
-def _networks(project: Project) -> Iterator[Clash]:
+def _networks(project: Project, rehearsed: Container[ast.AST]) -> Iterator[Clash]:
     """Each network with the sizes that are certain: defaults, and arguments that every caller gives alike."""
     owners = [c for c in project.classes if c.method("forward") is not None and project.is_a(c, "Module")]
     for owner in owners[:MAX_MODULES]:
+        forward = owner.method("forward")
+        if forward is not None and forward.node in rehearsed:
+            continue
         init = project.find_method(owner, "__init__")
         args: dict[str, object] = {}
         if init is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from trainwreck.code.calls import Call
+from trainwreck.code.pattern import pattern
 from trainwreck.code.scopes import Scope
 
 Dim = int | None
@@ -23,6 +24,8 @@ class Unknown:
 
 
 UNKNOWN = Unknown()
+ABOUT_SHAPES = pattern(r"shape|size\(|ndim|dim\(|len\(")
+"""A test that decides which shapes come to a branch."""
 INDEX = Unknown()
 """Some whole number, as a loader hands it to ``__getitem__``."""
 MANY = Unknown()

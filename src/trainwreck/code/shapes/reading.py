@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainwreck.code.calls import written
-from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
-from trainwreck.code.shapes.domain import MANY, UNKNOWN, Clash, Instance, Items, Shape, Value, joined
+from trainwreck.code.shapes.domain import ABOUT_SHAPES, MANY, UNKNOWN, Clash, Instance, Items, Shape, Value, joined
 
 MAX_STEPS = 20_000
 """Expressions read for one question; a network of a hundred layers has some thousand."""
@@ -26,7 +25,6 @@ MAX_DEPTH = 12
 MAX_TURNS = 24
 """Turns of a loop that are followed one by one."""
 Env = dict[str, Value]
-_ABOUT_SHAPES = pattern(r"shape|size\(|ndim|dim\(|len\(")
 
 
 @dataclass(eq=False)
@@ -155,7 +153,7 @@ class Statements:
         test = self.value(node.test, frame)
         if isinstance(test, bool) or test is None:
             return self.block(node.body if test else node.orelse, frame)
-        mark = len(self.found) if _ABOUT_SHAPES.search(written(node.test)) else None
+        mark = len(self.found) if ABOUT_SHAPES.search(written(node.test)) else None
         before, attributes = frame.names, dict(frame.instance.attributes) if frame.instance is not None else {}
         ends: list[tuple[Env, Env]] = []
         for body in (node.body, node.orelse):

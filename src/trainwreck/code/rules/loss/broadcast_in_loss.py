@@ -15,12 +15,12 @@ from trainwreck.code.flow import back
 from trainwreck.code.order import constructors
 from trainwreck.code.project import Project
 from trainwreck.code.rank import rank
+from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.broadcasts import broadcast
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import dataset_classes, loss_kind, losses, modules
-from trainwreck.code.shapes import clashes
 from trainwreck.code.spine import ends
 from trainwreck.code.surface import Surface
 from trainwreck.code.values import number

@@ -17,9 +17,9 @@ from trainwreck.code.facts import (
     text_of,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
-from trainwreck.code.shapes import clashes
 from trainwreck.code.spine import ends
 from trainwreck.core.evidence import Evidence
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import Step, back
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.declared import channels_last
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import dataset_classes, inputs
-from trainwreck.code.shapes import clashes
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.declared import other_width
 from trainwreck.code.rule import sighting
-from trainwreck.code.shapes import clashes
 from trainwreck.core.evidence import Evidence
 
 BAD = (

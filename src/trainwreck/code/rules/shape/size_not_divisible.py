@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rule import sighting
-from trainwreck.code.shapes import clashes
 from trainwreck.core.evidence import Evidence
 
 BAD = (

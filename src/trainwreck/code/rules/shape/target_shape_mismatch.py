@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.project import Project
 from trainwreck.code.rank import rank
+from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rule import sighting
 from trainwreck.code.rules.loss.broadcast_in_loss import one_column
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses
-from trainwreck.code.shapes import clashes
 from trainwreck.code.spine import ends
 from trainwreck.core.evidence import Evidence
 
