@@ -9,9 +9,10 @@ import pytest
 from marked import answered, marked
 from trainwreck.code.rehearsal.questions import Question
 from trainwreck.code.rehearsal.questions.balance import outweighed
+from trainwreck.code.rehearsal.questions.blocks import sorted_batches
 from trainwreck.code.rehearsal.questions.copies import before_the_split
 from trainwreck.code.rehearsal.questions.distorting import distorted
-from trainwreck.code.rehearsal.questions.evaluation import chosen_on_test, scaled_apart, sorted_batches
+from trainwreck.code.rehearsal.questions.evaluation import chosen_on_test, scaled_apart
 from trainwreck.code.rehearsal.questions.inplace import overwritten
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.scale import large_inputs, large_targets

@@ -183,3 +183,33 @@ train(second, clear=True)
 
 def test_a_head_that_takes_the_place_of_another_is_no_part_by_another_name(tmp_path: Path) -> None:
     assert "live-" not in events(tmp_path, OTHER_HEAD)
+
+
+ADAPTED = """
+class Adapted(nn.Linear):
+    def __init__(self, wide, out):
+        super().__init__(wide, out)
+        self.lora_a, self.lora_b = nn.Parameter(torch.randn(2, wide) / 2), nn.Parameter(torch.zeros(out, 2))
+    def forward(self, x):
+        return super().forward(x) + x @ self.lora_a.T @ self.lora_b.T
+
+model = nn.Sequential(Adapted(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
+adapters = [p for n, p in model.named_parameters() if "lora" in n]
+rest = [p for n, p in model.named_parameters() if "lora" not in n]
+
+def fit(trained):
+    for p in model.parameters():
+        p.requires_grad_(any(p is t for t in trained))
+    opt = torch.optim.Adam(trained, lr=1e-2)
+    for step in range(12):
+        loss = nn.functional.cross_entropy(model(x), y)
+        opt.zero_grad(); loss.backward(); opt.step()
+"""
+
+
+def test_adapters_that_get_their_turn_later_are_not_accused(tmp_path: Path) -> None:
+    assert "live-adapters-frozen" not in events(tmp_path, ADAPTED + "fit(rest)\nfit(adapters)\n")
+
+
+def test_adapters_that_stay_frozen_beside_a_new_head_are_found(tmp_path: Path) -> None:
+    assert "live-adapters-frozen" in events(tmp_path, ADAPTED + "fit(rest[-2:])\n")

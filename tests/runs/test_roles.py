@@ -88,3 +88,9 @@ def test_perplexity_beside_a_codebook_is_its_own() -> None:
 def test_a_lone_component_is_the_loss() -> None:
     assert in_context(["epoch", "recon_loss"])["recon_loss"] == "loss"
     assert in_context(["recon_loss", "kl_loss", "aux_loss"])["recon_loss"] == "loss-term"
+
+
+@pytest.mark.parametrize("name", ["persistence_rmse", "val/naive_mae", "test_majority_accuracy", "baseline/mse"])
+def test_a_yardstick_does_not_learn(name: str) -> None:
+    assert role_of(name) is None
+    assert role_of("baseline_loss") == "value-loss"

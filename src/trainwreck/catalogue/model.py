@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainwreck.core.evidence import Severity
+from trainwreck.core.row import Row
 
 
-class SignWeight(NamedTuple):
+class SignWeight(Row):
     """How a sign speaks for (positive) or against (negative) a failure mode, in natural-log likelihood units.
 
     ``absent`` (zero or negative) is added instead where the sign could have been seen and was not.
@@ -23,7 +24,7 @@ class SignWeight(NamedTuple):
     when: str = ""
 
 
-class Sign(NamedTuple):
+class Sign(Row):
     """Something that a witness can see. ``needs`` are the roles or artefacts without which it can't be seen;
     ``symptom`` says whether the sighting alone is worth telling."""
 
@@ -35,7 +36,7 @@ class Sign(NamedTuple):
     symptom: bool = True
 
 
-class Mode(NamedTuple):
+class Mode(Row):
     """One failure mode. See docs/catalogue.md for the meaning of each field of its file."""
 
     id: str

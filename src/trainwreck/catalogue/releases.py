@@ -12,11 +12,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from trainwreck.catalogue import specifiers
 from trainwreck.catalogue.load import catalogue
 from trainwreck.catalogue.specifiers import Version
+from trainwreck.core.row import Row
 
 ROOT = Path(__file__).parent / "versions"
 TABLES: Mapping[str, str] = {
@@ -41,7 +42,7 @@ Bracket = tuple[int, int]
 """The releases of a table on both sides of a version; -1 is older than the table."""
 
 
-class History(NamedTuple):
+class History(Row):
     """When something was there: ranges of releases, inclusive, oldest first."""
 
     table: Table
@@ -142,7 +143,7 @@ def table(package: str) -> Table | None:
     return Table(package, json.loads(path.read_bytes())) if package in TABLES.values() and path.is_file() else None
 
 
-class Answer(NamedTuple):
+class Answer(Row):
     """Whether a keyword is taken. ``history`` is that of the nearest class that ever listed it, None if none did."""
 
     state: State
@@ -223,7 +224,7 @@ def minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-class Rename(NamedTuple):
+class Rename(Row):
     """One entry of ``renames.toml``: which rule speaks of these names, and what to write instead of each.
 
     ``kind``: argument (of the ``owners``), name (of the package), open (a keyword that ``**kwargs`` took, gone

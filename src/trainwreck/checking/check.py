@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from trainwreck import engine
 from trainwreck.catalogue.load import Catalogue, catalogue
@@ -17,6 +16,7 @@ from trainwreck.collect import Collected, collect
 from trainwreck.core.errors import NothingReadable, TrainwreckError
 from trainwreck.core.evidence import Unreadable
 from trainwreck.core.results import Excerpt, Finding, Result
+from trainwreck.core.row import Row
 from trainwreck.core.source import Source, from_bytes
 
 SUFFIXES = (
@@ -46,7 +46,7 @@ Nearest = Callable[[str], Settings]
 """The settings that hold for a path."""
 
 
-class Checked(NamedTuple):
+class Checked(Row):
     """The answer of ``check`` and the texts that it is about. ``silenced`` counts findings that comments silenced,
     ``known`` those that a baseline took away, ``files`` are the names of all that was looked at."""
 
@@ -302,7 +302,7 @@ def _renamed(source: Source, name: str | None) -> Source:
     return from_bytes(name or "stdin.py", source.text().encode())
 
 
-class Mended(NamedTuple):
+class Mended(Row):
     """The last answer, the texts that the fixes changed, and how many findings they fixed and refused."""
 
     checked: Checked

@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from trainwreck.checking import notebooks
 from trainwreck.checking.documents import rows
 from trainwreck.code.notebook import as_python
 from trainwreck.core.results import Edit, Finding
+from trainwreck.core.row import Row
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-class Fixed(NamedTuple):
+class Fixed(Row):
     """New texts by path, the findings that were fixed, and those whose edits met another's or broke the file."""
 
     texts: Mapping[str, str]

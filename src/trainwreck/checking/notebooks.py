@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainwreck.code.notebook import language, source_of
+from trainwreck.core.row import Row
 
 _JSON = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -116,7 +117,7 @@ def _skip(raw: str, at: int) -> int:
     return match.end() if match else at
 
 
-class _Row(NamedTuple):
+class _Row(Row):
     """A line of a cell: its text, how it is written in the file, and what stands between it and the one before."""
 
     text: str

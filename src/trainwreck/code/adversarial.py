@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.objective import Term, objectives
@@ -16,6 +16,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.spine import ends
 from trainwreck.code.values import number
+from trainwreck.core.row import Row
 
 DISCRIMINATOR = pattern(r"(^|[._])(d|net_?d|d_net|disc\w*|discriminator\w*|critic\w*)$", re.IGNORECASE)
 GENERATOR = pattern(r"(^|[._])(g|net_?g|g_net|gen\w*|generator\w*)$", re.IGNORECASE)
@@ -24,7 +25,7 @@ Want = Literal[-1, 0, 1]
 """+1: the loss falls when the score rises; -1: when it falls; 0: unknown."""
 
 
-class Score(NamedTuple):
+class Score(Row):
     """The score of some samples in an objective."""
 
     call: Call
@@ -34,7 +35,7 @@ class Score(NamedTuple):
     term: Term
 
 
-class Side(NamedTuple):
+class Side(Row):
     """One objective of adversarial training. ``trains`` is ``d`` or ``g``."""
 
     backward: Call

@@ -6,17 +6,17 @@ import ast
 import builtins
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import FunctionNode, Walked
+from trainwreck.core.row import Row
 
 GIVEN = frozenset([*dir(builtins), "get_ipython", "display", "In", "Out", "_", "__", "___", "exit", "quit", "__file__"])
 """Names that IPython provides."""
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
-class Need(NamedTuple):
+class Need(Row):
     """A name that the top level of a cell reads, and where (if anywhere) the notebook makes it later."""
 
     node: ast.Name

@@ -10,11 +10,11 @@ import ast
 import math
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
+from trainwreck.core.row import Row
 
 PRECISION = 1e-6
 """Relative difference within which a number is the same one: what is kept in single precision is rounded by 6e-8."""
@@ -23,7 +23,7 @@ COMMON = frozenset([0.0, 1.0, 2.0, 0.5, 10.0, 100.0, -1.0, 3.0, 4.0])
 NAMED, ONLY = 2, 1
 
 
-class Written(NamedTuple):
+class Written(Row):
     """A number in the program, and the names that stand beside it (key, keyword, variable, option), lower case."""
 
     node: ast.expr

@@ -62,10 +62,27 @@ def _numbers_words(project: Project, scope: Scope) -> bool:
     words = any(isinstance(n, ast.Call) and last_name(n.func) in WORDS for n in nodes)
     nested = any(isinstance(n, ast.For) and any(isinstance(i, ast.For) for i in ast.walk(n) if i is not n)
                  for n in nodes)  # fmt: skip
+    if not words and _by_column(nodes):
+        return False
     for node in nodes:
         if _grows(node) or ((words or nested) and _enumerates(node)):
             return not any(isinstance(a, ast.If | ast.IfExp | ast.BoolOp) and _asks_for_one(a, params)
                            for a in project.ancestors(node, scope))  # fmt: skip
+    return False
+
+
+def _by_column(nodes: list[ast.AST]) -> bool:
+    """``for name in columns: for value in table[name]``: the values of columns are numbered, no words of texts."""
+    loops: list[tuple[ast.expr, ast.expr, list[ast.AST]]] = [
+        (n.target, n.iter, [*n.body]) for n in nodes if isinstance(n, ast.For)
+    ]
+    loops += [(g.target, g.iter, [n]) for n in nodes if isinstance(n, ast.DictComp) for g in n.generators]
+    for target, over, body in loops:
+        names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+        cuts = [c for n in body for c in ast.walk(n) if isinstance(c, ast.Subscript) and isinstance(c.ctx, ast.Load)]
+        picked = any(isinstance(c.slice, ast.Name) and c.slice.id in names for c in cuts)
+        if picked and not (isinstance(over, ast.Call) and last_name(over.func) == "range"):
+            return True
     return False
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.pattern import pattern
@@ -14,6 +13,7 @@ from trainwreck.code.scopes import Binding, Path, Scope
 from trainwreck.code.spine import onwards
 from trainwreck.code.tables import entries
 from trainwreck.code.values import values
+from trainwreck.core.row import Row
 
 MAX_DEPTH = 24
 MAX_TERMS = 60
@@ -27,7 +27,7 @@ COEFFICIENT = pattern(
 """How factors of a loss term are called."""
 
 
-class Factor(NamedTuple):
+class Factor(Row):
     """A number that a term is multiplied with; ``inverse`` where it is divided by it."""
 
     node: ast.expr
@@ -35,7 +35,7 @@ class Factor(NamedTuple):
     inverse: bool = False
 
 
-class Term(NamedTuple):
+class Term(Row):
     """One summand: the expression that computes it, its sign, its factors, the names that it went by on the way."""
 
     node: ast.expr

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from trainwreck.catalogue import releases, specifiers
 from trainwreck.catalogue.releases import TABLES, Bracket, History, Rename, State, Table
@@ -23,11 +23,12 @@ from trainwreck.code.targets import Aim, Pin, aim, brackets
 from trainwreck.code.values import literal
 from trainwreck.core.evidence import Evidence, Severity
 from trainwreck.core.fix import Fix
+from trainwreck.core.row import Row
 
 Kind = Literal["argument", "name", "module", "open", "task"]
 
 
-class Mismatch(NamedTuple):
+class Mismatch(Row):
     """One thing that the releases meant do not have. ``entry``: what the rename table says of it, None if nothing."""
 
     kind: Kind
@@ -170,7 +171,7 @@ def _imports(project: Project, scope: Scope, aims: Mapping[str, Aim]) -> Iterato
                 yield _mismatch(found, alias or binding.node, scope)
 
 
-class _Absent(NamedTuple):
+class _Absent(Row):
     kind: Kind
     name: str
     package: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainwreck.catalogue import releases
 from trainwreck.catalogue.releases import TABLES, History, Rename
@@ -23,6 +23,7 @@ from trainwreck.code.rule import sign_of
 from trainwreck.code.targets import Aim, aim, brackets
 from trainwreck.core.evidence import Evidence, Where
 from trainwreck.core.fix import Edit, Fix
+from trainwreck.core.row import Row
 
 if TYPE_CHECKING:
     from trainwreck.code.settings.launch import Launch
@@ -45,7 +46,7 @@ _KEY = pattern(r"""^(?:["']?)([A-Za-z_]\w*)(?:["']?)\s*:""")
 _JSON_KEY = pattern(r'^\s{1,4}"([A-Za-z_]\w*)"\s*:')
 
 
-class Option(NamedTuple):
+class Option(Row):
     """One outdated option and where it is written."""
 
     name: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import made, optimizers, source
@@ -14,6 +13,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
+from trainwreck.core.row import Row
 
 MAX_DEPTH = 12
 WITHOUT = pattern(
@@ -25,7 +25,7 @@ KEEPERS = pattern(r"teacher|target|frozen|pretrain|momentum|ema|(^|_)ref|old|cli
 """Names of networks that are meant not to learn."""
 
 
-class Held(NamedTuple):
+class Held(Row):
     """One thing that an optimizer was given: an object whose parameters were asked for, or a name."""
 
     node: ast.expr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import optimizers
@@ -14,6 +14,7 @@ from trainwreck.code.params import has_parameters, held
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import FunctionNode, Scope
+from trainwreck.core.row import Row
 
 MAX_DEPTH = 3
 ADAPTER = pattern(r"lora|adapter|low_?rank|inject|prefix|prompt|ia3|bottleneck|dora|delta", re.IGNORECASE)
@@ -22,7 +23,7 @@ ADAPTER = pattern(r"lora|adapter|low_?rank|inject|prefix|prompt|ia3|bottleneck|d
 Kind = Literal["add", "freeze", "thaw", "collect", "optimizer"]
 
 
-class Event(NamedTuple):
+class Event(Row):
     """One thing done to ``base`` (``model``, ``model.head``). ``test`` is the condition over names that it is under."""
 
     kind: Kind

@@ -22,7 +22,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from types import ModuleType
-from typing import NamedTuple
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.flow import Step
@@ -32,6 +31,7 @@ from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence, EvidenceClass, Severity, Where
 from trainwreck.core.fix import Fix
 from trainwreck.core.program import Module
+from trainwreck.core.row import Row
 
 SIGN_PREFIX = "code-"
 
@@ -40,7 +40,7 @@ Trace = Callable[[Project, Surface], Iterator[Evidence]]
 Locate = Callable[[Project, Surface | None], Iterator[Evidence]]
 
 
-class Rule(NamedTuple):
+class Rule(Row):
     """One rule module as loaded."""
 
     name: str

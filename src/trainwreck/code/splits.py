@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import only, option
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
+from trainwreck.core.row import Row
 
 CROSS = ("cross_val_score", "cross_validate", "cross_val_predict")
 PERMUTES = frozenset(["permutation", "randperm"])
 
 
-class Split(NamedTuple):
+class Split(Row):
     """A division of samples at random: where, and the expressions of what is divided (features first)."""
 
     place: Call

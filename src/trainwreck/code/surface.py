@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainwreck.code.calls import Call
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
+from trainwreck.core.row import Row
 
 if TYPE_CHECKING:
     from trainwreck.core.failure import Failure, Frame
 
 
-class Spot(NamedTuple):
+class Spot(Row):
     """One frame of the program's own code: its line, the function, and the innermost statement there."""
 
     frame: Frame
@@ -23,7 +24,7 @@ class Spot(NamedTuple):
     line: int
 
 
-class Surface(NamedTuple):
+class Surface(Row):
     """A failure seen from the code. ``spots`` run from the innermost frame of the program outwards."""
 
     failure: Failure

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from trainwreck.catalogue import specifiers
 from trainwreck.catalogue.releases import Bracket, History, State, Table, table
 from trainwreck.code.beside import texts
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.core.row import Row
 
 SAME = {"pytorch-lightning": "lightning"}
 """Distributions whose table has another name."""
@@ -28,7 +28,7 @@ _CONDA = pattern(r"""\s*-\s*["']?(?:[\w-]+::)?([A-Za-z][\w.-]*)(?:\[[^\]]*\])?\s
 _LOCKED = pattern(r"^\s*\[\[package\]\]\s*$")
 
 
-class Pin(NamedTuple):
+class Pin(Row):
     """One condition on a package. ``rank``: how far the place decides (lower wins)."""
 
     package: str
@@ -39,7 +39,7 @@ class Pin(NamedTuple):
     rank: int
 
 
-class Aim(NamedTuple):
+class Aim(Row):
     """The releases of a package that one file of the program is for. ``pin`` is None where nothing says it."""
 
     table: Table

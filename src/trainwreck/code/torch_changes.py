@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from trainwreck.catalogue import releases, specifiers
 from trainwreck.code import edits
@@ -16,6 +15,7 @@ from trainwreck.code.surface import scope_at
 from trainwreck.code.targets import Pin, pin_for
 from trainwreck.core.evidence import Evidence, Severity
 from trainwreck.core.fix import Fix
+from trainwreck.core.row import Row
 
 ROOTS = ("torch", "functorch", "torchvision", "numpy", "huggingface_hub")
 
@@ -23,7 +23,7 @@ MODULES = ("torch._six", "torch.distributed._sharded_tensor", "torchvision.trans
 """Whole modules that the table names: whatever is taken from them is meant."""
 
 
-class Use(NamedTuple):
+class Use(Row):
     """One use. ``gone``: the release meant lacks it; otherwise it warns."""
 
     name: str

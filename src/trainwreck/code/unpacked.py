@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.calls import written
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
+from trainwreck.core.row import Row
 
 
-class Unpacked(NamedTuple):
+class Unpacked(Row):
     """Where the two results of a call get their names."""
 
     node: ast.Assign | ast.For

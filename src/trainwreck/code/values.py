@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.flow import option_defaults
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.tables import entries
+from trainwreck.core.row import Row
 
 MAX_VALUES = 24
 MAX_DEPTH = 10
@@ -34,7 +35,7 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 
 
-class Known(NamedTuple):
+class Known(Row):
     """One value that an expression can have, and the chain that shows it."""
 
     value: Any

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import NamedTuple
 
 from trainwreck.core.frozen import Frozen
+from trainwreck.core.row import Row
 from trainwreck.core.source import Source
 
 
@@ -21,7 +21,7 @@ class Module(Frozen):
     cells: Sequence[int] | None = None
 
 
-class Problem(NamedTuple):
+class Problem(Row):
     """Why a file, or a part of it, was not analysed. ``syntax`` is True where the language itself refuses it, False
     where it could not be read or was left out."""
 
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
     syntax: bool = False
 
 
-class Program(NamedTuple):
+class Program(Row):
     """All modules that were read, by relative posix path, and what could not be read.
 
     ``others`` are what stood beside them: requirements, lock files, configurations, scripts; read when asked for.

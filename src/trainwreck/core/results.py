@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from trainwreck import __version__
 from trainwreck.core.evidence import SEVERITIES, Evidence, Severity, Where, jsonable
 from trainwreck.core.fix import Edit as Edit
 from trainwreck.core.fix import Fix as Fix
 from trainwreck.core.frozen import Frozen
+from trainwreck.core.row import Row
 
 if TYPE_CHECKING:
     from trainwreck.core.run import Setting
@@ -90,7 +91,7 @@ class Cause(Frozen):
         }
 
 
-class Link(NamedTuple):
+class Link(Row):
     """One line of a proof. In a notebook ``cell`` counts the code cells from 1, and ``line`` the lines of the cell."""
 
     path: str

@@ -11,9 +11,10 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from trainwreck.core.frozen import Frozen
+from trainwreck.core.row import Row
 
 HEAD_BYTES = 65_536
 CHUNK_BYTES = 1 << 20
@@ -25,7 +26,7 @@ MAX_LINE_CHARS = 1 << 16
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
-class Line(NamedTuple):
+class Line(Row):
     """One line of text without its end, ANSI codes removed. ``number`` counts from 1 the lines ended by LF."""
 
     number: int

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from trainwreck.core.results import Cause, Chart, Edit, Excerpt, Result
+from trainwreck.core.row import Row
 from trainwreck.report import words
 from trainwreck.report.safe import line, source_line, to_ascii
 from trainwreck.report.sparkline import sparkline
@@ -19,7 +20,7 @@ CODE_SUFFIXES = (".py", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".json", ".cf
 SEVERITY_STYLE = {"critical": "bold red", "warning": "bold yellow", "suggestion": "bold cyan"}
 
 
-class Limits(NamedTuple):
+class Limits(Row):
     """How many sightings, other causes and listed items are shown, and how many lines a paragraph may take."""
 
     evidence: int

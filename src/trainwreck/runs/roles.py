@@ -64,6 +64,10 @@ _RL = frozenset(("policy-loss", "reward", "neg-entropy", "advantage", "clip-frac
 _MACHINE = frozenset(("time", "step-time", "data-time", "memory", "gpu-util"))
 _NO_EVAL_FORM = frozenset(("epoch", "lr", "progress", "batch-size", "coefficient", "grad-norm", "weight-norm"))
 _CODEBOOK = re.compile(r"vq|codebook|commit|quantiz")
+_YARDSTICK = re.compile(
+    r"(^|[_/])(persistence|naive|baseline|chance|majority|dummy|trivial|climatology|oracle)[_/](?!loss)"
+)
+"""What the model is compared with: it does not learn, so its figure may stand still."""
 _LONGEST = 200
 """A longer name is no metric's name; it bounds the work of the expressions."""
 
@@ -75,7 +79,7 @@ def role_of(name: str) -> str | None:
         return None  # W&B's tables carry the extremes of each point beside it
     name = name.rpartition(" - ")[2]  # and put the name of the run before that of the metric
     split, base = split_of(name)
-    role = _bare_role(base) if base else None
+    role = _bare_role(base) if base and not _YARDSTICK.search(base) else None
     if split != "eval" or role is None or role.startswith("eval-") or role in _NO_EVAL_FORM:
         return role
     if role in _MACHINE:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainwreck.catalogue.load import catalogue
+from trainwreck.core.row import Row
 
 UNKNOWN = object()
 """The value of an argument that is written and can't be told."""
@@ -36,7 +37,7 @@ class Group:
     """Defaults of one of the classes that differ."""
 
 
-class Contradiction(NamedTuple):
+class Contradiction(Row):
     """One entry. ``place``: the arguments to point at, the first that is written; ``since``/``until`` releases."""
 
     id: str

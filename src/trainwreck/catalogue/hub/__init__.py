@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+
+from trainwreck.core.row import Row
 
 ALIASES: Mapping[str, str] = {
     "bert-base-uncased": "google-bert/bert-base-uncased",
@@ -31,7 +32,7 @@ ALIASES: Mapping[str, str] = {
 """Names without an owner that the hub redirects."""
 
 
-class Checkpoint(NamedTuple):
+class Checkpoint(Row):
     """One row. Numbers are None where they are not known; ``kind`` is base, instruct or tuned."""
 
     id: str

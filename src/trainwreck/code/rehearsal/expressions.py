@@ -28,7 +28,7 @@ from trainwreck.code.rehearsal.domain import (
 )
 from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.operators import Operators
-from trainwreck.code.rehearsal.storing import EXACT_ITEMS, EXACT_TURNS, GROUND, room
+from trainwreck.code.rehearsal.storing import EXACT_ITEMS, EXACT_TURNS, GROUND, by_identity, room
 
 BUILTINS = frozenset(
     """abs all any bool bytes callable dict divmod enumerate filter float frozenset getattr hasattr id
@@ -214,6 +214,8 @@ class Expressions(Operators):
         if isinstance(base, Table):
             if isinstance(index, GROUND) and index in base.entries:
                 return base.entries[index]
+            if (own := by_identity(index)) and own in base.entries:
+                return base.entries[own]
             if base.numbered is not None and isinstance(index, Node):
                 looked_up = self.node("lookup", (index,), place, grad=False)
                 looked_up.attributes[NUMBERING] = base
@@ -247,6 +249,8 @@ class Expressions(Operators):
             if len(items) > 1 and all(isinstance(i, tuple) and len(i) == len(items[0]) for i in items):
                 columns = [self._any(column, place) for column in zip(*items, strict=True)]
                 return tuple(self._picked(column, index, place) for column in columns)
+            if isinstance(index, Node) and len(items) > 1 and all(isinstance(i, str) for i in items):
+                return self.node("text", (index,), place, grad=False)
             picked: Value = items[0] if len(items) == 1 and not isinstance(base, str) else self._any(items, place)
             return self._picked(picked, index, place)
         if isinstance(base, Obj):

@@ -94,7 +94,10 @@ class Operators(Statements):
         if isinstance(op, ast.Mult) and isinstance(one, tuple | Items) and isinstance(other, int | Node):
             count = other if isinstance(other, int) else 1
             parts = self.list_of(one) * max(0, min(count, EXACT_ITEMS))
-            return tuple(parts) if isinstance(one, tuple) else Items(parts[:EXACT_ITEMS], not isinstance(other, int))
+            if isinstance(one, tuple):
+                return tuple(parts)
+            each = other.inputs[0] if isinstance(other, Node) and other.op == "len" and len(parts) == 1 else None
+            return Items(parts[:EXACT_ITEMS], not isinstance(other, int), source=each)
         if isinstance(op, ast.BitOr) and isinstance(one, Table) and isinstance(other, Table):
             return Table({**one.entries, **other.entries}, one.more or other.more)
         dunder = {"add": "__add__", "sub": "__sub__", "mul": "__mul__", "div": "__truediv__", "matmul": "__matmul__"}

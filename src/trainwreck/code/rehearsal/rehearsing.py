@@ -26,6 +26,8 @@ from trainwreck.code.rehearsal.library import FUNCTIONS, METHODS, NOTHING
 from trainwreck.code.rehearsal.receivers import kinds
 from trainwreck.code.shapes.domain import Shape
 
+ALPHABET = 120
+"""Characters of the longest text that is gone through one by one: an alphabet, not a corpus."""
 OPERATIONS = {
     "CrossEntropyLoss": "cross_entropy", "NLLLoss": "nll_loss", "BCELoss": "binary_cross_entropy",
     "BCEWithLogitsLoss": "binary_cross_entropy_with_logits", "MSELoss": "mse_loss", "L1Loss": "l1_loss",
@@ -284,7 +286,7 @@ class Rehearsing(Holding):
                 keys = [k if not str(k).startswith("?") else self.node("key", (), place) for k in value.entries]
                 return list(keys), value.more
             case str():
-                return [UNKNOWN], True
+                return (list(value), False) if len(value) <= ALPHABET else ([UNKNOWN], True)
             case Node() if value.op == "either":
                 known = [c for c in candidates(value) if not (isinstance(c, Node) and c.unknown) and c is not None]
                 held = [i for c in known if isinstance(c, Items) for i in c.items if isinstance(i, Table)]

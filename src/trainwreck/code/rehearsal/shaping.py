@@ -282,8 +282,8 @@ def _function(node: Node, first: Value, report: Report) -> Value:
         return _pieces(node, shape, args)
     if op in ("norm", "vector_norm", "cosine_similarity", "pairwise_distance", "diagonal", "outer", "cdist"):
         return normed(node, shape, args)
-    if op == "squeeze" and not args and not node.options:
-        return squeezed(shape)
+    if op in ("squeeze", "ravel") and not args and not node.options:
+        return squeezed(shape) if op == "squeeze" else Shape((shape.total,))
     if op == "sort":
         return (shape, shape)
     if op == "kthvalue":

@@ -214,7 +214,8 @@ class Storing(State):
                         one.counted = (*one.counted[:3], index)
                         if self.turns and not self.maybe:
                             self.memo.setdefault(NUMBERED, {})[id(one)] = (one, self.turns[-1].over)
-                    one.entries[f"?{len(one.entries)}" if len(one.entries) < EXACT_ITEMS else "?"] = value
+                    fresh = f"?{len(one.entries)}" if len(one.entries) < EXACT_ITEMS else "?"
+                    one.entries[by_identity(index) or fresh] = value
             elif isinstance(one, Items):
                 if isinstance(index, Obj) and index.kind == "builtins.slice":
                     self._store_slice(one, index, value, place, frame)
@@ -285,8 +286,15 @@ class Storing(State):
         self.store(node.target, result, frame)
 
 
+def by_identity(index: Value) -> str:
+    """The key of what is kept for one parameter (``self.state[p]``): each is a key of its own; else empty."""
+    return f"?param {id(index)}" if isinstance(index, Node) and index.op == "param" else ""
+
+
 def _counts(value: Value, table: Table) -> bool:
-    """True for how many entries there are: ``ids[word] = len(ids)``."""
+    """True for how many entries there are: ``ids[word] = len(ids)``, also counted from another number on."""
+    if isinstance(value, Node) and value.op == "add" and len(value.inputs) == 2:
+        value = next((i for i in value.inputs if isinstance(i, Node)), value)
     return value == len(table.entries) if isinstance(value, int) else (
         isinstance(value, Node) and value.op == "len" and bool(value.inputs) and value.inputs[0] is table
     )  # fmt: skip

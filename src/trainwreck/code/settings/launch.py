@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import NamedTuple
 
 from trainwreck.catalogue.tables import settings_table
 from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.shell import HOLE, Arg, Command, Variable, commands
 from trainwreck.code.settings.tree import Place
 from trainwreck.core.frozen import Frozen
+from trainwreck.core.row import Row
 
 _PYTHON = pattern(r"(?:python|pypy)[\d.]*$|python\d?\.exe$")
 _WRAPPERS: Mapping[str, frozenset[str]] = {
@@ -56,7 +56,7 @@ SERVERS = {
 }
 
 
-class Flag(NamedTuple):
+class Flag(Row):
     """One option: ``name`` without dashes, dashes inside as underscores. ``values`` are the words that follow it up to
     the next option; ``joined`` where the value is written with ``=``."""
 

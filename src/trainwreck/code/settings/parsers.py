@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import Scope
 from trainwreck.code.settings.tree import UNKNOWN
+from trainwreck.core.row import Row
 
 Takes = Literal["nothing", "maybe", "one", "many", "unknown"]
 
 
-class Option(NamedTuple):
+class Option(Row):
     """One option: ``names`` as written (``--lr``, ``-l``), ``dest`` the attribute. ``type`` is int, float, str, bool or
     "" for anything else; ``choices`` None where any value goes; ``default`` UNKNOWN where it can't be told."""
 
@@ -30,7 +31,7 @@ class Option(NamedTuple):
     positional: bool = False
 
 
-class Library(NamedTuple):
+class Library(Row):
     """A dataclass of a library whose fields are options: the table and the class in it."""
 
     package: str

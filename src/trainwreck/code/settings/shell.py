@@ -11,13 +11,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.settings.arithmetic import evaluate
 from trainwreck.code.settings.shell_words import Part, Token, tokens
 from trainwreck.code.settings.tree import Place
 from trainwreck.core.frozen import Frozen
+from trainwreck.core.row import Row
 
 HOLE = "\x00"
 """Stands in the text of a word for what the script does not say."""
@@ -31,7 +31,7 @@ _DECLARING = frozenset(["export", "declare", "local", "readonly", "typeset"])
 _EXPANSION = pattern(r"([A-Za-z_]\w*)(?:\[[@*]\])?(?:(:?[-=+?])(.*))?$", re.DOTALL)
 
 
-class Arg(NamedTuple):
+class Arg(Row):
     """One word of a command after expansion, and the place where it is written (for a variable: where it was set)."""
 
     text: str
@@ -47,7 +47,7 @@ class Arg(NamedTuple):
         return not self.text.strip(HOLE)
 
 
-class Variable(NamedTuple):
+class Variable(Row):
     """What a variable of the script holds: text (with holes), or the words of an array."""
 
     text: str

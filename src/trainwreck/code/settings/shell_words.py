@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from trainwreck.code.pattern import pattern
+from trainwreck.core.row import Row
 
 MAX_TOKENS = 60_000
 
@@ -18,7 +19,7 @@ _REDIRECT = pattern(r"\d*(?:>>|>&|<&|>\||&>>|&>|>|<<<|<)\s*&?-?")
 Kind = Literal["text", "variable", "arithmetic", "command"]
 
 
-class Part(NamedTuple):
+class Part(Row):
     """A piece of a word: text as it stands, or something that the shell replaces. ``offset`` is where it begins."""
 
     kind: Kind
@@ -27,7 +28,7 @@ class Part(NamedTuple):
     quoted: bool = False
 
 
-class Token(NamedTuple):
+class Token(Row):
     """A word (``op`` empty) or an operator; ``glued`` operators stand right after a word."""
 
     op: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from trainwreck.core.frozen import Frozen
+from trainwreck.core.row import Row
 
 MAX_SETTINGS = 20_000
 """Leaves of one file that are looked at; configurations written by people have some hundred."""
@@ -36,7 +37,7 @@ UNKNOWN: Final = _Unknown()
 Language = Literal["yaml", "json", "toml", "shell", "python"]
 
 
-class Place(NamedTuple):
+class Place(Row):
     """Where something is written: 1-based line and columns, ``end_column`` the first column after it."""
 
     path: str
@@ -46,7 +47,7 @@ class Place(NamedTuple):
     cell: int | None = None
 
 
-class Node(NamedTuple):
+class Node(Row):
     """One value of a configuration. ``text`` is a scalar as written; ``pairs`` of a mapping, ``items`` of a list.
 
     ``merged`` pairs came from a YAML merge key (``<<``): they stand elsewhere and are overridden by the others.
@@ -63,7 +64,7 @@ class Node(NamedTuple):
     items: Sequence[Node] = ()
 
 
-class Key(NamedTuple):
+class Key(Row):
     """A key of a mapping and where it is written."""
 
     name: str
@@ -72,7 +73,7 @@ class Key(NamedTuple):
     merged: bool = False
 
 
-class Setting(NamedTuple):
+class Setting(Row):
     """One value under its key path. ``place`` is that of the value, ``key_place`` that of the key.
 
     ``value`` is what the language makes of it; ``text`` what is written; ``quoted`` tells ``"1"`` from ``1``.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainwreck.code.calls import Call
 from trainwreck.code.pattern import pattern
 from trainwreck.code.scopes import Scope
+from trainwreck.core.row import Row
 
 Dim = int | None
 """The size of one axis; None where it is unknown."""
@@ -115,7 +116,7 @@ class Source:
     element: Value
 
 
-class Clash(NamedTuple):
+class Clash(Row):
     """Two sizes that do not fit: ``kind`` is ``features``, ``channels``, ``channels-last``, ``sum``, ``join``,
     ``product``, ``reshape``, ``pattern``, ``divide``, ``loss`` or ``loss-broadcast``."""
 

@@ -21,6 +21,7 @@ PROBES = (
     "frames:Frames",
     "objective:Objective",
     "arguments:Arguments",
+    "leaks:Leaks",
     "attention:Attention",
     "samples:Samples",
     "lines:Lines",
@@ -37,6 +38,7 @@ PROBES = (
     "ranks:Ranks",
     "stalls:Stalls",
     "trends:Trends",
+    "console:Console",
     "capture:Capture",
 )
 """``module:Class`` of every probe; one that is missing or fails to load is left out and noted."""

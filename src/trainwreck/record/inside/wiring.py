@@ -221,7 +221,9 @@ class Wiring(Probe):
             named = [(n, p) for n, p in root.named_parameters()]
             new = [(n, p) for n, p in named if ADAPTER.search(n)]
             frozen = [n for n, p in new if not p.requires_grad]
-            if frozen and len(frozen) == len(new) and any(id(p) in held for _, p in named):
+            rest = [id(p) in held for n, p in named if not ADAPTER.search(n)]
+            # where most of the model is trained, this is the time before the adapters: they may get theirs later
+            if frozen and len(frozen) == len(new) and any(rest) and 2 * sum(rest) < len(rest):
                 text = f"all {len(new)} adapter parameters are frozen, as {frozen[0]}"
                 self.recorder.event(
                     "live-adapters-frozen", text, f"{self.recorder.names.name_of(root)}.{frozen[0]}", step=WIRING_STEPS

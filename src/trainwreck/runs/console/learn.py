@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from trainwreck.core.row import Row
 from trainwreck.runs.console import words as w
 from trainwreck.runs.console.grammars import ANCHORS, TIMES, TOTAL
 from trainwreck.runs.console.names import bare_name, canonical, counter_rank, key_of, phase_of
@@ -19,7 +19,7 @@ from trainwreck.runs.console.text import prefix_numbers
 N = w.N
 
 
-class Point(NamedTuple):
+class Point(Row):
     """One metric of a line: which number, under what name, times what."""
 
     at: int
@@ -159,7 +159,7 @@ def _structure(skeleton: str, skip: int, plan: Plan, used: set[int]) -> int:
     return 0
 
 
-class _Named(NamedTuple):
+class _Named(Row):
     at: int
     key: str
     explicit: bool

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trainwreck.core.evidence import Evidence
+from trainwreck.core.evidence import Evidence, EvidenceClass, Severity
 from trainwreck.runs.signs._curve import Curve, View, at_step, seen, show
 
 if TYPE_CHECKING:
@@ -66,14 +67,17 @@ def _entropy(view: View) -> Iterator[Evidence]:
         continuous = bool(view.all("action-std"))
         last = float(blocks[-max(1, len(blocks) // 4) :].max())
         # a term of a recorded loss comes without the rewards: a policy that has learned its task looks alike
-        drop = DETERMINISTIC if curve.name.startswith("term/") else ENTROPY_DROP
+        alone = curve.name.startswith("term/") and not view.all("reward", "eval-reward")
+        drop = DETERMINISTIC if alone else ENTROPY_DROP
+        how: EvidenceClass = "circumstantial" if alone else "direct"
+        grave: Severity | None = "warning" if alone else None
         if start > 0 and not continuous and low < (1 - drop) * start:
             place = min(curve.n - 1, int(blocks.argmin()) * curve.n // len(blocks))
             text = f"entropy falls from {show(start)} to {show(low)} at {at_step(curve, place)} ({curve.name})"
-            yield seen("entropy-drop", text, curve.where(place), low / start)
+            yield replace(seen("entropy-drop", text, curve.where(place), low / start, cls=how), severity=grave)
             if last < max(ENTROPY_LOW, 0.05 * start) and last < 0.3 * start:
                 text = f"entropy stays near zero to the end ({show(last)}, {curve.name})"
-                yield seen("entropy-near-zero", text, curve.where(-1), last)
+                yield replace(seen("entropy-near-zero", text, curve.where(-1), last, cls=how), severity=grave)
                 if _settled(view, factor * curve.v / start):
                     text = "entropy falls step by step while the reward rises to its best and stays there"
                     yield seen("policy-settled-at-best", text, curve.where(-1), cls="circumstantial")

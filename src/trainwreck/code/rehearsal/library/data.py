@@ -67,6 +67,13 @@ def batch(run: Rehearsing, loader: Obj, place: Place) -> Value:
     return batched(run, element, loader, place)
 
 
+def _one_by_one(loader: Obj) -> bool:
+    """True for batches of one example each."""
+    return (
+        loader.name == "DataLoader" and loader.get("batch_size", 1, 1) == 1 and not loader.options.get("batch_sampler")
+    )
+
+
 def batched(run: Rehearsing, value: Value, loader: Obj, place: Place, *, stacked: bool = True) -> Value:
     """The elements of a batch, each marked with the loader that it comes from."""
     match value:
@@ -83,7 +90,7 @@ def batched(run: Rehearsing, value: Value, loader: Obj, place: Place, *, stacked
             if stacked and not shape.open:
                 from trainwreck.code.shapes.domain import Shape
 
-                shape = Shape((None, *shape.dims), False, shape.by)
+                shape = Shape((1 if _one_by_one(loader) else None, *shape.dims), False, shape.by)
             return run.node("batch", (value,), place, owner=loader, grad=False, shape=shape)
     return run.node("batch", (value,), place, owner=loader, grad=False)
 

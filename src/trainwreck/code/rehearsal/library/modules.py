@@ -5,8 +5,10 @@ from __future__ import annotations
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
+    Bound,
     Class,
     External,
+    Function,
     Items,
     Node,
     Obj,
@@ -51,10 +53,34 @@ def _mode(run: Rehearsing, asked: Asked) -> Value:
     mode = run.truth(wanted)
     if asked.name == "train" and isinstance(wanted, Node) and wanted.op == "attribute" and wanted.name == "training":
         mode = True  # given back as it was
-    for _, module in run.submodules(asked.receiver, deep=True):
-        run.switch(module, mode)
+    own = _own_train(asked.receiver) if asked.name == "eval" else None
+    if own is not None:
+        run.call(own, [False], {}, asked.place, asked.frame)
+        return asked.receiver
+    _switch(run, asked, asked.receiver, mode, wanted, set())
     run.event(asked.name, asked.receiver, (mode,), {}, asked.place)
     return asked.receiver
+
+
+def _own_train(module: Value) -> Bound | None:
+    """``train`` of a class of the program, which torch calls for ``eval`` too, and for a module within another one."""
+    found = module.cls.find("train") if isinstance(module, Obj) and module.cls is not None else None
+    return Bound(found, module) if isinstance(found, Function) else None
+
+
+def _switch(run: Rehearsing, asked: Asked, module: Obj, mode: bool | None, wanted: Value, seen: set[int]) -> None:
+    """Put a module and those in it into a mode, as ``Module.train`` does."""
+    seen.add(id(module))
+    run.switch(module, mode)
+    for _, inner in run.submodules(module, deep=False):
+        own = _own_train(inner)
+        if id(inner) in seen or len(seen) > MAX_PARAMETERS:
+            continue
+        if own is not None:
+            seen.add(id(inner))
+            run.call(own, [wanted if mode is None else mode], {}, asked.place, asked.frame)
+        else:
+            _switch(run, asked, inner, mode, wanted, seen)
 
 
 @method("module", "requires_grad_")

@@ -313,17 +313,6 @@ def _setattr(run: Rehearsing, asked: Asked) -> Value:
     return None
 
 
-@function("builtins.hasattr")
-def _hasattr(run: Rehearsing, asked: Asked) -> Value:
-    if len(asked.args) == 2 and isinstance(asked.args[1], str) and isinstance(asked.args[0], Obj):
-        base, name = asked.args
-        if name in base.attributes or (base.cls is not None and base.cls.find(name) is not None):
-            return True
-        if base.kind.startswith("torch.nn.") and name in ("weight", "bias"):
-            return bool(run.own_parameters(base).get(name) is not None)
-    return run.node("hasattr", (), asked.place)
-
-
 @function("builtins.print", "builtins.input", "builtins.open")
 def _effect(run: Rehearsing, asked: Asked) -> Value:
     run.event(asked.name, None, asked.args, asked.options, asked.place, full=asked.full)
@@ -334,9 +323,9 @@ def _effect(run: Rehearsing, asked: Asked) -> Value:
 def _copy(run: Rehearsing, asked: Asked) -> Value:
     given = asked.args[0] if asked.args else None
     if asked.name == "copy":
+        run.event("shallow copy", given, place=asked.place)
         return _shallow(given)
-    made = run.copied(given, {})
-    if isinstance(made, Obj):
+    if isinstance(made := run.copied(given, {}), Obj):
         made.place = asked.place
     return made
 

@@ -1,11 +1,12 @@
-"""Named tuples, samples from lists, and ways to a part of a module by its name."""
+"""Named tuples, samples from lists, ways to a part of a module by its name, and whether an object has one."""
 
 from __future__ import annotations
 
 import ast
 
 from trainwreck.code.rehearsal.calling import Asked
-from trainwreck.code.rehearsal.domain import UNKNOWN, Frame, Function, Items, Obj, Value
+from trainwreck.code.rehearsal.domain import UNKNOWN, Frame, Function, Items, Obj, Value, is_module
+from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.library import NOTHING, function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.storing import EXACT_TURNS
@@ -108,3 +109,22 @@ def _split_from_right(run: Rehearsing, asked: Asked) -> Value:
     if not (sep is None or (isinstance(sep, str) and sep)) or not isinstance(most, int):
         return NOTHING
     return Items(list(asked.receiver.rsplit(sep, most))[:24])
+
+
+@function("builtins.hasattr")
+def _hasattr(run: Rehearsing, asked: Asked) -> Value:
+    if len(asked.args) == 2 and isinstance(asked.args[1], str) and isinstance(asked.args[0], Obj):
+        base, name = asked.args
+        if name in base.attributes or (base.cls is not None and base.cls.find(name) is not None):
+            return True
+        if base.kind.startswith("torch.nn.") and name in ("weight", "bias"):
+            return bool(run.own_parameters(base).get(name) is not None)
+        if name in STATEFUL and (is_module(base) or is_optimizer(base) or is_scheduler(base)):
+            return True
+    if len(asked.args) == 2 and isinstance(asked.args[0], int | float | str) and asked.args[1] in STATEFUL:
+        return False
+    return run.node("hasattr", (), asked.place)
+
+
+STATEFUL = frozenset(["state_dict", "load_state_dict"])
+"""Methods that modules, optimizers and schedules have, and numbers and texts have not."""

@@ -115,6 +115,21 @@ def all_parameters(groups: Items) -> bool:
     return bool(groups.items)
 
 
+@method("optimizer", "super.__init__")
+def _own_optimizer(run: Rehearsing, asked: Asked) -> Value:
+    """Of an optimizer that the program writes itself: each group gets the defaults that it does not name."""
+    optimizer: Obj = asked.receiver
+    run.event(asked.name, optimizer, asked.args, asked.options, asked.place)
+    defaults, params = asked.get("defaults", 1), asked.get("params", 0)
+    if optimizer.cls is None or params is None or "torch.optim.Optimizer" not in optimizer.cls.external():
+        return None
+    optimizer.groups = run.grouped(params, asked.place, asked.frame)
+    for group in optimizer.groups.items:
+        if isinstance(group, Table) and isinstance(defaults, Table):
+            group.entries = {**defaults.entries, **group.entries}
+    return None
+
+
 @method("optimizer", "add_param_group")
 def _add_group(run: Rehearsing, asked: Asked) -> Value:
     run.event("add_param_group", asked.receiver, asked.args, asked.options, asked.place)

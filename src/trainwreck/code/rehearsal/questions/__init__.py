@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import Rehearsing, rehearsals
 from trainwreck.code.rehearsal.domain import Place
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence, EvidenceClass, Severity
+from trainwreck.core.row import Row
 
 
-class Answer(NamedTuple):
+class Answer(Row):
     """What a question found: where, in words, and the places that show it, from the fault onwards."""
 
     place: Place

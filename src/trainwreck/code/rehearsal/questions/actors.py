@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
@@ -21,6 +20,7 @@ from trainwreck.code.rehearsal.questions.terms import (
     parameters_behind,
     squared_error,
 )
+from trainwreck.core.row import Row
 
 CUTS = frozenset(["sample", "argmax", "multinomial", "round", "bernoulli", "one_hot"])
 """What gives a value without a gradient."""
@@ -29,7 +29,7 @@ CUTS = frozenset(["sample", "argmax", "multinomial", "round", "bernoulli", "one_
 TAKEN_OUT = frozenset(["item", "numpy", "tolist", "int", "float", "clip"])
 
 
-class Verdict(NamedTuple):
+class Verdict(Row):
     """A term of an actor's loss that is the output of a critic for what the actor did."""
 
     event: Event

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -14,13 +14,14 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, unknown
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 LINEAR = frozenset(["linear", "matmul", "mm", "einsum", "conv1d", "conv2d", "bmm"])
 NAMED = pattern(r"adapter|lora|low_?rank|dora|bottleneck|prefix|prompt|delta", re.IGNORECASE)
 PASSES = STRUCTURE | frozenset(["dropout", "identity", "t", "T"])
 
 
-class Pair(NamedTuple):
+class Pair(Row):
     """``node`` applies the matrix ``inner`` and then ``outer``."""
 
     node: Node
@@ -163,10 +164,56 @@ def unused(run: Rehearsing) -> Iterator[Answer]:
             place = _left_out(run, obj)
             yield Answer(place or obj.place, text, (obj.place,) if place is not None else ())
             return
-        node = next((n for n in reversed(run.nodes) if any(i in mine.values() for i in n.inputs) and n.place), None)
-        if node is not None and node.place is not None:
-            yield Answer(node.place, "what this adapter computes is not part of the loss", (obj.place,))
+        mine = {key: param for key, param in mine.items() if key in trained}
+        users_of = [n for n in run.nodes if n.place and any(isinstance(i, Node) and id(i) in mine for i in n.inputs)]
+        forward = obj.cls.find("forward")
+        scope = forward.scope if isinstance(forward, Function) else None
+        inside = [n for n in users_of if n.place is not None and n.place[1] is scope]
+        asked = _never_entered(run, obj, mine) if users_of and not inside else None
+        place = asked or (inside or users_of)[-1].place if users_of else None
+        if place is not None:
+            yield Answer(place, "what this adapter computes is not part of the loss", (obj.place,))
             return
+
+
+def _never_entered(run: Rehearsing, obj: Obj, mine: dict[int, Node]) -> Place | None:
+    """The branch of the adapter's forward that its matrices stand in, and that was never taken."""
+    forward = obj.cls.find("forward") if obj.cls is not None else None
+    names = {k for k, v in obj.attributes.items() if isinstance(v, Node) and id(v) in mine}
+    if not isinstance(forward, Function):
+        return None
+    for node in ast.walk(forward.node):
+        if isinstance(node, ast.If):
+            read = {n.attr for s in node.body for n in ast.walk(s) if isinstance(n, ast.Attribute)}
+            if names & read:
+                return node.test, forward.scope
+    return None
+
+
+def discarded(run: Rehearsing) -> Iterator[Answer]:
+    """An adapter is made around a layer of the network, and what was made is used nowhere."""
+    if not steps(run) or any(e.name in ("register_forward_hook", "register_forward_pre_hook") for e in run.tape):
+        return
+    ran = {id(e.subject) for e in run.tape if e.name == "forward"}
+    kept = {id(v) for o in run.objects for v in o.attributes.values() if isinstance(v, Obj)}
+    for obj in run.objects:
+        made = is_module(obj) and obj.cls is not None and id(obj) not in ran and id(obj) not in kept
+        if not made or obj.place is None or not _wraps(run, obj):
+            continue
+        given = [v for v in (*obj.args, *obj.options.values()) if isinstance(v, Obj) and is_module(v)]
+        if any(id(g) in ran for g in given) and _read_nowhere(run, obj.place):
+            yield Answer(obj.place, "the adapter that is made here is put nowhere: the layer stays as it was")
+            return
+
+
+def _read_nowhere(run: Rehearsing, place: Place) -> bool:
+    """True for ``name = Adapter(...)`` where nothing behind it reads the name."""
+    made = next((a for a in run.project.ancestors(*place) if isinstance(a, ast.stmt)), None)
+    if not isinstance(made, ast.Assign) or made.value is not place[0]:
+        return False
+    names = {t.id for t in made.targets if isinstance(t, ast.Name)}
+    read = (n for n in ast.walk(place[1].node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return len(names) == len(made.targets) and not any(n.id in names and n.lineno > made.lineno for n in read)
 
 
 def _left_out(run: Rehearsing, adapter: Obj) -> Place | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
@@ -14,6 +13,7 @@ from trainwreck.code.rehearsal.questions.gradients import lives, steps
 from trainwreck.code.rehearsal.questions.learners import Learners, learners, shown
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
 from trainwreck.code.rehearsal.questions.terms import Term, number_of, parameters_behind, terms
+from trainwreck.core.row import Row
 
 RISING = frozenset(
     """softplus relu exp sigmoid tanh leaky_relu hardtanh log logsigmoid log1p clamp elu hardsigmoid mean sum either
@@ -29,7 +29,7 @@ NOISE = frozenset(["randn", "rand", "normal", "standard_normal", "randn_like", "
 Score = Callable[[Node], bool]
 
 
-class Side(NamedTuple):
+class Side(Row):
     """A value of one network that goes into the other: ``value`` of ``maker`` is judged by ``judge`` (bits)."""
 
     value: Node
@@ -68,7 +68,7 @@ def _layer(known: Learners, node: Node) -> int:
     return bits if bits and not bits & (bits - 1) else 0
 
 
-class Game(NamedTuple):
+class Game(Row):
     """One backward of two networks against each other."""
 
     event: Event
@@ -263,7 +263,7 @@ def _score(known: Learners, maker: int, judge: int) -> Score:
     return whole
 
 
-class Pull(NamedTuple):
+class Pull(Row):
     """A term pulls the judge's score of made (``made``) or other samples up (-1: the loss falls) or down (+1)."""
 
     term: Term

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Value, candidates
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.factors import arguments
 from trainwreck.code.rehearsal.questions.roles import JOINS, core, given, trained, users
 from trainwreck.code.rehearsal.questions.scores import compared
+from trainwreck.core.row import Row
 
 SOFT = frozenset(["softmax", "log_softmax"])
 CHOICES = frozenset(["argmax", "max"])
@@ -30,7 +30,7 @@ Output = tuple[int, int]
 """A module (by ``id``) and which of its outputs is meant."""
 
 
-class Lesson(NamedTuple):
+class Lesson(Row):
     """Along which axis a loss compares the scores, and how many axes there are.
 
     From the right (1 is the last); from the left (-1 is the first) where it isn't known how many there are."""

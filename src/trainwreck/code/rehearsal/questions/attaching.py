@@ -37,6 +37,8 @@ def nowhere(run: Rehearsing) -> Iterator[Answer]:
         every = (o for o in run.memo["outcomes"].values() if o[0][0] is node and o[2] != {skips})
         if any(_chosen(node, scope, other)[0] is place[0] for _, other, _ in every):
             continue  # the same names are looked for in several networks, and found in one
+        if _are_layers(run, place):
+            place = (node, scope)  # such layers there are: what they are compared with is something else
         yield Answer(place, "no layer of the network has such a name: none is replaced", ((node, scope),))
         return
 
@@ -59,6 +61,13 @@ def none_picked(run: Rehearsing) -> Iterator[Answer]:
         place = _given(ast.Tuple(walked.ifs), (test, scope), stack)
         yield Answer(place, "no layer of the network has such a name: none is replaced", ((test, scope),))
         return
+
+
+def _are_layers(run: Rehearsing, place: Place) -> bool:
+    """True where one of the texts that are written here is what a layer is called in the one that holds it."""
+    wanted = {n.value for n in ast.walk(place[0]) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    return bool(wanted) and any(wanted & set(name.split(".")) for o in run.objects if is_module(o)
+                                for name, _ in run.named(o))  # fmt: skip
 
 
 def _by_name(run: Rehearsing, walked: ast.comprehension) -> bool:

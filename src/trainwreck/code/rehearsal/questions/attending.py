@@ -96,7 +96,7 @@ def _mask(fill: Node) -> Value:
 
 
 VIEWS = frozenset(["unsqueeze", "invert", "not", "logical_not", "getitem", "view", "expand", "bool"])
-ORDERED = frozenset("tril triu arange lt le gt ge ones cumsum either setitem full tri linspace sort".split())
+ORDERED = frozenset("tril triu tril_ triu_ arange lt le gt ge cumsum either setitem tri linspace sort".split())
 """What may give a mask that knows which token comes later."""
 
 
@@ -105,11 +105,17 @@ def _blind_to_time(mask: Value) -> bool:
     if not isinstance(mask, Node):
         return False
     compared = False
+    listed = {id(n) for t in ancestors(mask) if t.op in ("tensor", "as_tensor") for n in ancestors(t.inputs)}
     for node in ancestors(mask, through=lambda n: n.op not in ("batch", "getitem") or n is mask):
+        if id(node) in listed and (node.op in PIECES or node.unknown):
+            continue  # how the tokens themselves were made, one by one
         if node.op in ORDERED or node.unknown or node.op in ("argument", "call", "buffer", "param", "opaque"):
             return False
         compared = compared or node.op in ("eq", "ne")
     return compared
+
+
+PIECES = frozenset(["either", "sort", "linspace"])
 
 
 def _tensors(node: Node) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, is_module
@@ -15,12 +14,13 @@ from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards
 from trainwreck.code.rehearsal.questions.terms import Term, losses_of, parameters_behind, squared_error
 from trainwreck.code.rehearsal.questions.views import LOUD, data_inputs, embeddings
+from trainwreck.core.row import Row
 
 MOVES = frozenset(["requires_grad", "requires_grad_", "forward"])
 """What is done with a parameter and leaves its values."""
 
 
-class Meeting(NamedTuple):
+class Meeting(Row):
     """Two embeddings that are compared: of the network that learns, and of its follower."""
 
     node: Node

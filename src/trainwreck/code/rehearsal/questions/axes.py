@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Value
-from trainwreck.code.rehearsal.graph import near
+from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import RAW, core, trained, users
 from trainwreck.code.shapes.domain import Shape
@@ -17,6 +17,8 @@ POINTWISE = frozenset(
     layer_norm batch_norm silu leaky_relu elu softplus sqrt square abs setitem log1p layernorm prelu""".split()
 )
 """What leaves the axes where they are."""
+CUTS = frozenset(["chunk", "split", "tensor_split"])
+"""What cuts along an axis into several."""
 
 
 def batch_first(value: Value, depth: int = 0) -> bool:
@@ -29,6 +31,10 @@ def batch_first(value: Value, depth: int = 0) -> bool:
         return bool(value.shape.dims) and not value.shape.open
     if value.op in ("gru", "lstm", "rnn"):
         return value.options.get("batch_first") is True and batch_first(first, depth + 1)
+    if value.op in ("cat", "concat", "concatenate"):
+        return along(value) not in (0, None) and any(batch_first(n, depth + 1) for n in parts(first))
+    if value.op in ("part", "getitem", "element") and isinstance(first, Node) and first.op in CUTS:
+        return batch_first(first.inputs[0], depth + 1)  # fewer samples are samples
     if value.op == "getitem" and len(inputs) > 1:
         index = inputs[1][0] if isinstance(inputs[1], tuple) and inputs[1] else inputs[1]
         if isinstance(index, Node):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
@@ -13,12 +12,13 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.episodes import limit_alone
 from trainwreck.code.rehearsal.questions.roles import core
 from trainwreck.code.rehearsal.questions.targets import Bootstrap, bootstraps, is_value
+from trainwreck.core.row import Row
 
 LEAST_DISCOUNT = 0.5
 """Discounts lie between 0.9 and 1 (Sutton and Barto, section 3.3); below a half something else is meant."""
 
 
-class Summand(NamedTuple):
+class Summand(Row):
     """One term of a sum: its sign, the numbers and the values that are multiplied in it, and the whole of it."""
 
     sign: int
@@ -31,7 +31,7 @@ class Summand(NamedTuple):
         return bool(self.numbers) and all(LEAST_DISCOUNT < n <= 1 for n in self.numbers)
 
 
-class Difference(NamedTuple):
+class Difference(Row):
     """``reward + discount * next * alive - value``: the two terms with values of states."""
 
     node: Node

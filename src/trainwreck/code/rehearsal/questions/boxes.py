@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
@@ -12,6 +11,7 @@ from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import key_of
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, given
+from trainwreck.core.row import Row
 
 COORDINATES = 4
 DISTANCES = frozenset(["l1_loss", "smooth_l1_loss", "mse_loss", "huber_loss"])
@@ -23,7 +23,7 @@ Layout = tuple[int, int]
 """How often centres, and left upper corners, were made corners on the way to a value (less the way back)."""
 
 
-class Met(NamedTuple):
+class Met(Row):
     """A comparison of a network's boxes with given ones: how much further the one was converted than the other."""
 
     layer: Obj
@@ -100,7 +100,7 @@ def read(value: Node) -> tuple[Layout, Node] | None:
             (more, other), inner = change
             centres, corners = centres + more, corners + other
         elif value.op in JOINED:
-            if _samples(value):
+            if _samples(value) or _made(value):
                 break
             return None
         elif value.op in KEEPS or (value.op == "getitem" and len(value.inputs) > 1 and _sliced(value.inputs[1])):
@@ -117,6 +117,15 @@ def _samples(joined: Node) -> bool:
     """True for boxes of several samples that are put one below the other."""
     held = [n.shape.dims for n in parts(joined.inputs[:1])]
     return joined.op in ("stack", "cat", "concatenate") and bool(held) and all(d[-1:] == (COORDINATES,) for d in held)
+
+
+def _made(joined: Node) -> bool:
+    """True where boxes are put together for the first time: of numbers that were taken out of no other boxes, and that
+    no network gave."""
+    behind = near(joined, 200)[1:]
+    return joined.shape.dims[-1:] == (COORDINATES,) and not any(
+        n.op == "param" or n.shape.dims[-1:] == (COORDINATES,) for n in behind
+    )
 
 
 def _sliced(index: Value) -> bool:

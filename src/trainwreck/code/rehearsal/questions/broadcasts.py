@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, core, give
 from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
 from trainwreck.code.shapes.domain import Shape
 
+PICKS = frozenset(["gather", "getitem", "index_select", "take_along_dim", "narrow"])
 ELEMENTWISE = frozenset(["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss"])
 
 
@@ -183,6 +184,9 @@ def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
                 break  # a stack of layers that is called right here
             if _squeezed_elsewhere(run, found):
                 return node.place
+            picked = _picked(long)
+            if picked is not None and picked.place is not None:
+                return picked.place
             scope = found.place[1]
             value = next((v for v in scope.returns if v is not None), None)
             return (value, scope) if value is not None else found.place
@@ -238,6 +242,20 @@ def _made_at(side: Node) -> set[int]:
         if place is not None:
             found.add(id(place[0]))
     return found
+
+
+def _picked(side: Node) -> Node | None:
+    """What took one column out of several and left the axis: ``values.gather(1, action[:, None])``."""
+    at = side
+    for _ in range(20):
+        inner = at.inputs[0] if at.inputs else None
+        if not isinstance(inner, Node) or at.op not in STRUCTURE:
+            return None
+        alike = not inner.shape.open and len(inner.shape.dims) == len(at.shape.dims) > 1
+        if at.op in PICKS and alike and at.shape.dims[-1] == 1 and inner.shape.dims[-1] not in (1, None):
+            return at
+        at = inner
+    return None
 
 
 def _changer(side: Node) -> Node | None:

@@ -16,7 +16,7 @@ ATTENTION = frozenset(["scaled_dot_product_attention"])
 LENGTHS = frozenset(["size", "len", "attribute", "counter", "add", "sub", "getitem", "part"])
 
 
-def _cached(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
+def cached(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
     """Calls of a network in which keys of an earlier call are joined with new ones, each with that join."""
     outer = sorted((e for e in run.tape if e.name == "forward"), key=lambda e: e.serial)
     serials = [e.serial for e in outer]
@@ -66,7 +66,7 @@ def _inside(event: Event, node: Node) -> bool:
 def positions(run: Rehearsing) -> Iterator[Answer]:
     """Positions of new tokens that start at zero although a cache is given."""
     told: set[int] = set()
-    for event, join in _cached(run):
+    for event, join in cached(run):
         for node in run.nodes:
             if node.op != "arange" or node.serial < event.serial or node.serial > join.serial:
                 continue
@@ -128,7 +128,7 @@ def _given(call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef, nam
 
 def table_from_the_start(run: Rehearsing) -> Iterator[Answer]:
     """Rows of a table of positions that are read from the first on although a cache is given."""
-    for event, join in _cached(run):
+    for event, join in cached(run):
         if not event.turns:
             continue
         for node in run.nodes:
@@ -207,7 +207,7 @@ def _plus_zero(node: Node) -> bool:
 
 def masks(run: Rehearsing) -> Iterator[Answer]:
     """Causal attention of one new query over cached keys: it sees the first key only."""
-    for _, join in _cached(run):
+    for _, join in cached(run):
         for node in run.nodes:
             if node.op not in ATTENTION or node.serial < join.serial or node.options.get("is_causal") is not True:
                 continue
@@ -223,7 +223,7 @@ def masks(run: Rehearsing) -> Iterator[Answer]:
 def fed_again(run: Rehearsing) -> Iterator[Answer]:
     """The whole sequence is fed together with the cache of its beginning."""
     told: set[int] = set()
-    for event, join in _cached(run):
+    for event, join in cached(run):
         if event.place is None or id(event.place[0]) in told or event.state.get("grad"):
             continue
         ids = next((n for a in event.args[:1] for n in parts(a)), None)

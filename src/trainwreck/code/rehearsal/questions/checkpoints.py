@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Table, Value, candidates, is_module
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Value, candidates, is_module
+from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
@@ -178,8 +179,11 @@ def _forgotten(run: Rehearsing, wanted: str) -> Iterator[Answer]:
 
 
 def _counts_on(run: Rehearsing, table: Table) -> bool:
-    """True if a number of the file is set again: the count goes on."""
+    """True if a number of the file is set again, or a loop with steps begins at it: the count goes on."""
     numbers = ids(v for v in table.entries.values() if isinstance(v, Node))
+    begun = (v for s in steps(run) for t in s.turns if isinstance(t.over, Items) for v in parts(t.over))
+    if any(id(n) in numbers for v in begun for n in near(v, 6)):
+        return True
     return any(e.name == "set" and any(id(c) in numbers for c in candidates(e.args[1])) for e in run.tape)
 
 

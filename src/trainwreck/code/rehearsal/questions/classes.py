@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core, given, losses
@@ -50,6 +51,10 @@ def blank_used(run: Rehearsing) -> Iterator[Answer]:
         blank = loss.owner.options.get("blank", 0) if loss.owner is not None else loss.options.get("blank", 0)
         targets = loss.inputs[1] if len(loss.inputs) > 1 else None
         reach = span(targets)
+        if reach is None and isinstance(blank, int) and (table := _looked_up(run, targets, blank)) is not None:
+            text = f"a symbol has the number {blank} here, which is the blank: it can never be told"
+            yield Answer(table, text, (loss.place,) if loss.place is not None else ())
+            return
         if not isinstance(blank, int) or not isinstance(targets, Node) or reach is None:
             continue
         if reach[0] <= blank <= reach[1] and reach[0] < reach[1]:
@@ -58,6 +63,22 @@ def blank_used(run: Rehearsing) -> Iterator[Answer]:
             if place is not None:
                 yield Answer(place, text, (loss.place,) if loss.place is not None else ())
                 return
+
+
+def _looked_up(run: Rehearsing, targets: Value, blank: int) -> Place | None:
+    """Where the table was made in which the targets are looked up, and a letter or digit has the blank's number."""
+    for node in ancestors(targets, through=lambda n: n.op not in ("item", "getitem")):
+        table = node.inputs[0] if node.op in ("item", "getitem") and node.inputs else None
+        if not isinstance(table, Table) or table.more or node.place is None:
+            continue
+        symbols = [k for k, v in table.entries.items() if v == blank and isinstance(k, str) and k.isalnum()]
+        numbers = all(isinstance(v, int) for v in table.entries.values())
+        if symbols and numbers and len(table.entries) > 1:
+            at = node.place[0]
+            name = at.value if isinstance(at, ast.Subscript) else None
+            found = run.project.lookup(name.id, node.place[1]) if isinstance(name, ast.Name) else []
+            return (found[0].node, found[0].scope) if len(found) == 1 else node.place
+    return None
 
 
 def _made(labels: Node) -> Place | None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.places import parting
 from trainwreck.code.rehearsal.questions.splits import sides
+from trainwreck.core.row import Row
 
 MAKES = frozenset(["stack", "column_stack", "hstack", "array", "asarray", "tensor", "as_tensor", "concatenate", "cat"])
 ORDERS = frozenset(["sorted", "reversed", "set", "frozenset"])
 
 
-class Order(NamedTuple):
+class Order(Row):
     """How columns follow one another: ``change`` of the order in which ``names`` stand, and where they are picked."""
 
     change: str

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import NamedTuple
+
+from trainwreck.core.row import Row
 
 Factor = int | tuple[str, int, int]
 Axis = tuple[Factor, ...]
 """The sizes that the axis is the product of, outermost first; an axis of one element has none."""
 
 
-class Content(NamedTuple):
+class Content(Row):
     """How many elements: symbols with their powers, and a number."""
 
     symbols: frozenset[tuple[Factor, int]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.params import KEEPERS
 from trainwreck.code.rehearsal import Rehearsing
@@ -17,6 +16,7 @@ from trainwreck.code.rehearsal.questions.gradients import HAND, lives, steps
 from trainwreck.code.rehearsal.questions.gradients import held as held_at
 from trainwreck.code.rehearsal.questions.roles import backwards, unknown
 from trainwreck.code.scopes import FunctionNode
+from trainwreck.core.row import Row
 
 DETACHES = frozenset(
     ["detach", "detach_", "item", "numpy", "tolist", "data", "tensor", "as_tensor", "array", "asarray"]
@@ -30,7 +30,7 @@ FLAT = frozenset(["round", "sign", "floor", "ceil", "trunc", "heaviside", "norma
 """Those that hang in the graph all the same: ``torch.normal(mean, std)`` gives both a gradient of zero."""
 
 
-class Cut(NamedTuple):
+class Cut(Row):
     """``node`` passes no gradient on, and the parameters ``lost`` get none by any way."""
 
     node: Node

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table
 from trainwreck.code.rehearsal.holding import is_optimizer
@@ -12,6 +13,8 @@ from trainwreck.code.rehearsal.questions.counts import number
 from trainwreck.code.rehearsal.questions.gradients import steps
 
 FEW = 2
+GAIN = pattern(r"(^|\.)norm\d?\.weight$")
+"""The gains of the norms in torch's own transformer layers."""
 TABLES = frozenset(["Embedding", "EmbeddingBag"])
 """Layers whose weights many recipes spare from decay."""
 
@@ -84,6 +87,8 @@ def _listed(groups: list[Table]) -> Place | None:
 
 def _flat(param: Node) -> bool:
     if param.shape.open and param.name.endswith("bias"):
+        return True
+    if param.shape.open and _of_layer(param) and GAIN.search(param.name):
         return True
     return not param.shape.open and len(param.shape.dims) < 2
 

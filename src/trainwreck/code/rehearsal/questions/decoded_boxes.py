@@ -4,7 +4,6 @@ are computed?"""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value
@@ -14,12 +13,13 @@ from trainwreck.code.rehearsal.questions.boxes import COORDINATES, DISTANCES, OV
 from trainwreck.code.rehearsal.questions.overlaps import by_centre, called
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 PASSES = STRUCTURE | frozenset(["batch", "element", "part", "astype", "float", "clamp", "clip", "cpu", "numpy", "to"])
 MAX_CHAIN = 40
 
 
-class Compared(NamedTuple):
+class Compared(Row):
     """An overlap of what a network told with given boxes."""
 
     node: Node

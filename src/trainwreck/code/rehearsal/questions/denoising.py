@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
@@ -13,11 +12,12 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.places import formula_left_out
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core, sum_in
 from trainwreck.code.rehearsal.questions.terms import fitted, losses_of, number_of
+from trainwreck.core.row import Row
 
 NOISE = frozenset(["randn", "randn_like", "normal", "standard_normal"])
 
 
-class Denoiser(NamedTuple):
+class Denoiser(Row):
     """One training of a network on noisy data."""
 
     event: Event

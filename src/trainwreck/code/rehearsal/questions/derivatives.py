@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainwreck.code.calls import written
 from trainwreck.code.rehearsal import Rehearsing
@@ -21,6 +21,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.symmetric import surely_not
 from trainwreck.code.rehearsal.state import Spent
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
+from trainwreck.core.row import Row
 
 STEP = 1e-4
 TRIALS = 8
@@ -36,6 +37,7 @@ STEPS = frozenset("sign sgn gt ge lt le".split())
 BOUNDS = frozenset("clamp clip clamp_min clamp_max minimum maximum min max nan_to_num hardtanh".split())
 UNKNOWN_ROWS = 5
 UNKNOWN_SIZE = 4
+MOST_KEPT = 12  # values of a forward that are tried in the place of one that was saved
 LARGE = 20_000
 """Elements of an array of which a few rows are enough."""
 
@@ -44,7 +46,7 @@ class Misshapen(Exception):
     """A gradient that does not have the shape of what it is the gradient of."""
 
 
-class Layout(NamedTuple):
+class Layout(Row):
     """How large the arrays of the trials are."""
 
     alike: bool = False
@@ -53,7 +55,7 @@ class Layout(NamedTuple):
     """Which of the arguments of unknown shape is a square matrix, with a row for each of another's."""
 
 
-class Case(NamedTuple):
+class Case(Row):
     """One custom function, worked through in the mind."""
 
     name: str
@@ -82,12 +84,12 @@ def not_the_derivative(run: Rehearsing) -> Iterator[Answer]:
             continue
         told.add(id(cls.scope.node))
         with suppress(Spent, RecursionError, Unknown):
-            case = _rehearsed(run, cls, node.inputs[1:])
+            case = worked_through(run, cls, node.inputs[1:])
             if case is not None:
                 yield from _compared(case._replace(layout=_layout(case)))
 
 
-def _rehearsed(run: Rehearsing, cls: Class, given: Sequence[Value]) -> Case | None:
+def worked_through(run: Rehearsing, cls: Class, given: Sequence[Value]) -> Case | None:
     forward, backward, setup = (cls.find(n) for n in ("forward", "backward", "setup_context"))
     if not isinstance(forward, Function) or not isinstance(backward, Function):
         return None
@@ -263,7 +265,9 @@ def _renamed(saved: Place, backward: Function) -> bool:
 def _repaired(case: Case, number: int) -> bool:
     """True where the gradient is right with another value of the forward in the place of one that was saved."""
     assert case.saved is not None
-    others = [n for n in ancestors(case.output) if n is case.output or any(n is s for s in case.given)]
+    scope = case.output.place[1] if case.output.place is not None else None
+    others = [n for n in ancestors(case.output) if n is case.output or any(n is s for s in case.given)
+              or (n.place is not None and n.place[1] is scope)][:MOST_KEPT]  # fmt: skip
     for at, kept in enumerate(case.saved.args):
         for other in others:
             if other is kept or not isinstance(kept, Node):

@@ -149,6 +149,45 @@ def teacher_state(run: Rehearsing) -> Iterator[Answer]:
                 told = True
 
 
+DISTANCES = frozenset(["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div"])
+
+
+def loaded_and_stepped(run: Rehearsing) -> Iterator[Answer]:
+    """A network with weights from a file is to be matched by another one, which begins anew, on the same inputs; and
+    it gets a gradient and is stepped too: it comes towards the one that is to learn from it."""
+    for event, found in losses_of(run):
+        for term in found:
+            node = term.node
+            sides = [i for i in node.inputs[:2] if isinstance(i, Node) and i.grad] if node.op in DISTANCES else []
+            following = next((e for e in steps(run) if e.serial > event.serial), None)
+            if len(sides) != 2 or following is None:
+                continue
+            behind = [parameters_behind(s) for s in sides]
+            stepped = {id(p) for p in held(following)}
+            if behind[0].keys() & behind[1].keys() or not all(b.keys() and b.keys() <= stepped for b in behind):
+                continue
+            runs = [_forward(run, b, event, s) for b, s in zip(behind, sides[::-1], strict=True)]
+            from_file = [bool(b) and all(_from_file(p) for p in b.values()) for b in behind]
+            if sorted(from_file) != [False, True] or runs[0] is None or runs[1] is None:
+                continue
+            teacher = runs[from_file.index(True)]
+            anew = behind[from_file.index(False)]
+            same = any(a is b for a in runs[0].args for b in runs[1].args)
+            if (
+                same
+                and teacher is not None
+                and teacher.place is not None
+                and not any(_from_file(p) for p in anew.values())
+            ):
+                text = "the teacher gets a gradient here and is trained along with the student"
+                yield Answer(teacher.place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+def _from_file(param: Node) -> bool:
+    return any(e.name == "load_state_dict" for e in param.writes)
+
+
 def _set_so(run: Rehearsing, runs: Event, params: dict[int, Node]) -> Place | None:
     """Where the teacher is put into training mode after its own training."""
     own = [e.serial for e in steps(run) if any(id(p) in params for p in held(e))]

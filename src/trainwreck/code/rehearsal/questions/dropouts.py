@@ -10,11 +10,16 @@ from trainwreck.code.calls import written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
+from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.counts import number
+from trainwreck.code.rehearsal.questions.modes import sampled
+from trainwreck.code.rehearsal.questions.roles import users
 
 MEANT = pattern(r"mc_?drop|monte|stochastic|uncertain|bayes|ensemble|sampled?_|noise|augment|corrupt", re.IGNORECASE)
 """Names of functions that are random on purpose."""
 FUNCTIONS = frozenset(["dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"])
+DRAWS = frozenset(["bernoulli", "bernoulli_", "rand", "rand_like"])
 
 
 def attention_stays_random(run: Rehearsing) -> Iterator[Answer]:
@@ -77,3 +82,56 @@ def _where(run: Rehearsing, node: Node) -> Place:
         return node.place
     sets = [n for n in scope.nodes if isinstance(n, ast.Assign) and any(written(t) == given[0].id for t in n.targets)]
     return (sets[0], scope) if len(sets) == 1 else node.place
+
+
+def own_stays_random(run: Rehearsing) -> Iterator[Answer]:
+    """A mask of random zeros that is made up for by its share, drawn while the network is in evaluation mode."""
+    for node, forward in _judged(run, DRAWS):
+        share, mask = _kept(run, node)
+        if share is None or mask is None or node.place is None:
+            continue
+        around = next(e for e in run.tape if e.name == "forward" and e.place is forward)
+        for user in users(run).get(id(mask), ()):
+            values = [i for i in user.inputs[:2] if isinstance(i, Node)]
+            learned = any(n.op == "param" for i in values if i is not mask for n in near(i, 40))
+            if user.op != "mul" or not learned or not _made_up(run, user, mask, share) or sampled(run, around):
+                continue
+            text = f"random zeros are drawn in evaluation as well ({share:g} is kept): nothing asks for the mode"
+            yield Answer(node.place, text, (forward,))
+            break
+
+
+def _kept(run: Rehearsing, node: Node) -> tuple[float | None, Node | None]:
+    """The share of ones in a random mask, and the mask as it is multiplied with something."""
+    share: float | None = None
+    at = node
+    if node.op.startswith("bernoulli") and node.inputs:
+        full = next((n for n in near(node.inputs[0], 3) if n.op in ("full", "full_like") and len(n.inputs) > 1), None)
+        given = node.inputs[1] if len(node.inputs) > 1 else full.inputs[1] if full is not None else None
+        share = number(run, given)
+    for _ in range(4):
+        following = users(run).get(id(at), ())
+        compared = next((u for u in following if u.op in ("lt", "le", "gt", "ge") and len(u.inputs) == 2), None)
+        moved = next((u for u in following if u.op in ("float", "to", "type_as", "type")), None)
+        if compared is not None and share is None:
+            limit = number(run, compared.inputs[1])
+            if limit is None or compared.inputs[0] is not at:
+                return None, None
+            share, at = (limit if compared.op in ("lt", "le") else 1 - limit), compared
+        elif moved is not None:
+            at = moved
+        else:
+            break
+    return (share, at) if share is not None and 0 < share < 1 else (None, None)
+
+
+def _made_up(run: Rehearsing, product: Node, mask: Node, share: float) -> bool:
+    """True where what is left is divided by the share that is kept, before or after the product."""
+    around = [*users(run).get(id(product), ()), *users(run).get(id(mask), ())]
+    around += [i for i in product.inputs[:2] if isinstance(i, Node)]
+    for node in around:
+        known = number(run, node.inputs[1]) if node.op in ("div", "mul") and len(node.inputs) > 1 else None
+        factor = known if known is not None and node.op == "div" else 1 / known if known else 0
+        if known is not None and abs(factor - share) < 1e-6:
+            return True
+    return False

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained, users
+from trainwreck.core.row import Row
 
 LOSSES = frozenset(["cross_entropy", "nll_loss"])
 CHOSEN = frozenset(["argmax", "multinomial", "topk", "max", "sample", "choice"])
@@ -24,7 +24,7 @@ IGNORED = -100
 DEEP = 60
 
 
-class LeftOut(NamedTuple):
+class LeftOut(Row):
     """Labels with this number are no part of the loss; where that is decided."""
 
     number: int

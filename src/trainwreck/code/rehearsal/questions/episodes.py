@@ -23,6 +23,7 @@ NEGATED = frozenset(["not", "invert", "logical_not"])
 TURNING = frozenset(["eq", "ne", "sub", "lt", "le"])
 WHERE = ("test", "held", "other")
 FEW = 8
+KEEPS = frozenset(["append", "add", "put", "appendleft", "setitem", "insert", "extend"])
 BOTH = STRUCTURE | {"and", "logical_and", "bitwise_and", "mul"}
 """What a flag goes through that stays set only where it was."""
 
@@ -35,11 +36,14 @@ def cut_as_end(run: Rehearsing) -> Iterator[Answer]:
     if not flags and not alone:
         return
     for event, _ in losses_of(run):
+        instead = _valued_instead(ancestors(event.subject))
         for node in ancestors(event.subject):
             goes_on = _goes_on(node)
             if goes_on is None:
                 continue
             behind = list(_flags_behind(goes_on))
+            if any(id(n) in instead.get(id(node), ()) for n in behind):
+                continue
             flag = next((n for n in behind if id(n) in flags), None)
             text = "this flag is set at the time limit too, and takes the value of what follows away"
             if flag is None:
@@ -52,8 +56,33 @@ def cut_as_end(run: Rehearsing) -> Iterator[Answer]:
                 continue
             told.add(id(flag.place[0]))
             place = _kept_at(run, flag, alone.get(id(flag), flag.place))
+            if node.place is not None and place[1] is node.place[1] and _ends_kept(run, flag):
+                place = node.place  # both flags are put aside, and the wrong one is asked here
             yield Answer(place, text, tuple(p for p in (node.place, event.place) if p is not None))
             return
+
+
+def _valued_instead(nodes: Iterator[Node]) -> dict[int, set[int]]:
+    """``flag * value + (1 - flag) * carried``: what was carried is replaced where the flag is set, not taken away. By
+    ``id`` of the second product, what the first one's factor is made of."""
+    found: dict[int, set[int]] = {}
+    for node in nodes:
+        sides = [i for i in node.inputs[:2] if isinstance(i, Node)] if node.op == "add" else []
+        for one, other in (sides, sides[::-1]) if len(sides) == len(WHERE) - 1 else ():
+            if one.op != "mul" or other.op != "mul" or len(one.inputs) < len(sides):
+                continue
+            for factor, value in (one.inputs[:2], one.inputs[1::-1]):
+                if _open(factor) is None and any(n.op == "param" for n in ancestors(value, through=carries)):
+                    made = {id(n) for n in ancestors(factor, through=_of_flags)}
+                    found.setdefault(id(other), set()).update(made)
+    return found
+
+
+def _ends_kept(run: Rehearsing, flag: Node) -> bool:
+    """True where the true end, one side of the flag, is put aside for the update too."""
+    sides = [s for i in flag.inputs[:2] if isinstance(i, Node) and not _of_time(i) for s in (i,)]
+    keeps = [e for e in run.tape if e.name in KEEPS]
+    return len(sides) == 1 and any(_holds(a, sides[0]) and not _holds(a, flag) for e in keeps for a in e.args)
 
 
 def _flags_behind(goes_on: Node) -> Iterator[Node]:
@@ -247,8 +276,7 @@ def _open(value: Value, depth: int = 0) -> Node | None:
 def _kept_at(run: Rehearsing, flag: Node, made: Place) -> Place:
     """Where the flag is put aside for the update, as seen where it is made; else where it is made."""
     for event in run.tape:
-        keeps = event.name in ("append", "add", "put", "appendleft", "setitem", "insert", "extend")
-        if keeps and any(_holds(a, flag) for a in event.args):
+        if event.name in KEEPS and any(_holds(a, flag) for a in event.args):
             for place in (*event.stack, event.place):
                 if place is not None and place[1] is made[1]:
                     return place

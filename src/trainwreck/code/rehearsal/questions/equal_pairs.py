@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Value
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions.counts import times
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, trained
 from trainwreck.code.rehearsal.questions.terms import ERRORS, axes, number_of
 from trainwreck.code.shapes.domain import Shape
+from trainwreck.core.row import Row
 
 DRAWN = frozenset(["randint", "integers", "randrange"])
 """Whole numbers drawn one by one: any two of them may be the same."""
@@ -116,7 +116,7 @@ def _leaves_first(total: Node, shape: Shape) -> bool:
 
 
 # ------------------------------------------------------------------------------- samples that are drawn
-class Meeting(NamedTuple):
+class Meeting(Row):
     """Two indices, or none and an order, and how likely a pair is of the same sample."""
 
     one: Node | None

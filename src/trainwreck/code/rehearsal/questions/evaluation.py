@@ -13,8 +13,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, paths, statistic, trained
-from trainwreck.code.rehearsal.questions.roles import JOINS
+from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, feeding, paths, statistic
 from trainwreck.code.scopes import Scope
 
 SCALES = frozenset(["div", "sub", "mul", "add", "log", "log1p", "log2", "log10", "sqrt", "normalize", "standardize"])
@@ -221,87 +220,6 @@ def _scaled_at(run: Rehearsing, found: Sequence[Path], more: tuple[str, ...], nu
     return next((scales_of(p)[number][1].place for p in found if _scaling(run, p) == more and more), None)
 
 
-# ---------------------------------------------------------------------- order
-def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
-    """Labels that stand in blocks of one class, and batches that are taken from them in order."""
-    if any(event.name == "shuffle" for event in run.tape):
-        return
-    told: set[int] = set()
-    for event, node in trained(run):
-        for path in paths(run, node):
-            blocks = next((n for n in path.nodes if _in_blocks(n)), None)
-            if blocks is None or blocks.place is None or any(_any_order(s.index) for s in path.steps):
-                continue
-            if event.turns and event.turns[-1] in blocks.turns:
-                continue  # made in the step itself: a state, or the numbers of one batch
-            loader, whole = _taken(run, path.nodes)
-            if loader is not None and (not _in_order(run, loader) or blocks.serial > loader.serial):
-                continue  # what is made later, while the loader is gone through, is one sample
-            after = {id(n.place[0]) for n in whole if n.place is not None}
-            batched = [s for s in path.steps if s.moving and not (isinstance(s.key, tuple) and s.key[:1] == ("mask",))]
-            moves = [s.place for s in batched if s.place is not None and id(s.place[0]) in after]
-            if loader is None and not moves:
-                continue
-            place = loader.place if loader is not None else moves[0]
-            if place is None or id(place[0]) in told:
-                continue
-            told.add(id(place[0]))
-            text = "batches are taken in order from data that stand class by class"
-            yield Answer(place, text, (blocks.place, *((event.place,) if event.place else ())))
-
-
-def _taken(run: Rehearsing, nodes: Sequence[Node]) -> tuple[Obj | None, Sequence[Node]]:
-    """The loader whose batches are trained on, and the values from the last whole array on: where all batches of a
-    loader were joined, it is that, and the order of that loader is no order of training."""
-    while True:
-        first = next((n for n, node in enumerate(nodes) if node.op == "batch"), None)
-        if first is None:
-            return None, nodes
-        whole = _gathered(run, nodes[first:])
-        if not whole:
-            return nodes[first].owner, nodes
-        nodes = whole
-
-
-def _gathered(run: Rehearsing, nodes: Sequence[Node]) -> Sequence[Node]:
-    """What is computed from all batches, joined behind the loop over them; ``nodes`` start with one batch."""
-    place = nodes[0].place
-    around = (place[0], *run.project.ancestors(*place)) if place is not None else ()
-    loop = next((n for n in around if isinstance(n, ast.stmt | ast.ListComp | ast.GeneratorExp)), None)
-    if not isinstance(loop, ast.For | ast.ListComp | ast.GeneratorExp):
-        return ()
-    joins = (n for n, node in enumerate(nodes) if node.op in JOINS and all(t.node is not loop for t in node.turns))
-    first = next(joins, None)
-    return nodes[first:] if first is not None else ()
-
-
-LISTINGS = frozenset(["glob", "iglob", "rglob", "listdir", "scandir", "iterdir"])
-
-
-def _in_blocks(node: Node) -> bool:
-    """Values that stand in blocks of equals: repeated one by one, sorted, or constants put behind one another."""
-    if node.op in ("repeat_interleave", "sort", "sorted"):
-        return not any(n.op in LISTINGS for n in near(node, 4))  # names of files stand in some order, not of classes
-    if node.op == "repeat" and node.full.startswith("numpy."):
-        return True
-    if node.op in ("cat", "concatenate", "concat", "hstack", "vstack") and node.inputs:
-        pieces = list(parts(node.inputs[0]))
-        constants = [p for p in pieces if p.op in ("full", "zeros", "ones", "full_like", "zeros_like", "ones_like")]
-        return len(pieces) > 1 and len(constants) == len(pieces)
-    return False
-
-
-def _any_order(index: Value) -> bool:
-    return isinstance(index, Node) and any(n.op in RANDOM for n in near(index, 30))
-
-
-def _in_order(run: Rehearsing, loader: Obj) -> bool:
-    """True for a loader that certainly takes the elements in order."""
-    shuffle = run.truth(loader.get("shuffle", 2, False))
-    others = [loader.options.get(name) for name in ("sampler", "batch_sampler")]
-    return shuffle is False and all(o is None for o in others) and "?" not in loader.options
-
-
 # ---------------------------------------------------------------------- selection
 def chosen_on_test(run: Rehearsing) -> Iterator[Answer]:
     """A model (or a setting) that is kept because of its score on what the program itself calls test data."""
@@ -320,13 +238,34 @@ def chosen_on_test(run: Rehearsing) -> Iterator[Answer]:
             continue
         for score in scores:
             calls = [place for n in near(score, 400) if n.place is not None for place in (*n.stack, n.place)]
-            named = [place for place in dict.fromkeys(calls) if names_test(place)]
+            named = [place for place in dict.fromkeys(calls) if names_test(place)] or _reported(run, score)
             if not named or any(_names_other(place) for place in dict.fromkeys(calls)):
                 continue
             told.add(id(branch))
             text = "this is measured on the test data, and decides what is kept"
             yield Answer(named[-1], text, (decided,))
             break
+
+
+def _reported(run: Rehearsing, score: Node) -> list[Place]:
+    """Where a score is measured on the test part of a known data set that the program reports its result on as well,
+    behind the loop that chooses."""
+    batches = [n for n in near(score, 400) if n.op == "batch" and isinstance(n.owner, Obj)]
+    tested = {id(b.owner) for b in batches if b.owner is not None and _test_part(b.owner.get("dataset", 0))}
+    for event in run.tape:
+        if event.name == "forward" and not event.grad_mode and not any(t in score.turns for t in event.turns):
+            again = any(id(n.owner) in tested for a in event.args for p in parts(a) for n in near(p, 60))
+            if again and event.serial > score.serial:
+                asked = score.stack[0] if score.stack else score.place
+                return [asked] if asked is not None else []
+    return []
+
+
+def _test_part(dataset: Value) -> bool:
+    """``MNIST(root, train=False)``, ``SVHN(root, split="test")``."""
+    if not isinstance(dataset, Obj) or not dataset.kind.startswith("torchvision.datasets."):
+        return False
+    return dataset.options.get("train") is False or dataset.options.get("split") == "test"
 
 
 def branch_of(run: Rehearsing, kept: Node) -> tuple[ast.If, Scope] | None:
@@ -393,5 +332,4 @@ __all__ = [
     "names_test",
     "scaled_apart",
     "scores_of",
-    "sorted_batches",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainwreck.code.bounds import origin
 from trainwreck.code.pattern import pattern
@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
+from trainwreck.core.row import Row
 
 BELOW = frozenset(["lt", "le"])
 ABOVE = frozenset(["gt", "ge"])
@@ -32,7 +33,7 @@ LEAST = 0.1
 """Where schedules of random actions usually end (0.01 to 0.1)."""
 
 
-class Choice(NamedTuple):
+class Choice(Row):
     """A draw that decides between a random action and the best one. ``less``: the random one below the threshold."""
 
     place: Place
@@ -119,6 +120,25 @@ def shares(run: Rehearsing, choice: Choice) -> dict[int, float]:
         if -1e6 < share < 1e6:
             found[time] = share if choice.less else 1 - share
     return found
+
+
+def worked_out(value: Value, time: int) -> float | None:
+    """A number that hangs on counters of turns alone, after so many of them (of a loop that is known to end: at most
+    its last); None where that can't be told."""
+    from trainwreck.code.rehearsal.trial.bench import Bench, Unknown
+
+    bench = Bench()
+    for counter in (n for n in ancestors(value) if n.op == "counter"):
+        turns = [i for i in counter.inputs if isinstance(i, int)]
+        known = counter.full == "builtins.range" and turns and len(turns) == len(counter.inputs)
+        number = _at(counter, time) if known or time <= 1 else None
+        if number is None:
+            return None
+        bench.set(counter, number)
+    try:
+        return float(bench.work(value))
+    except (Unknown, TypeError, ValueError, OverflowError):
+        return None
 
 
 def _at(counter: Node, time: int) -> Any:

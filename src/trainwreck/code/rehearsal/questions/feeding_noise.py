@@ -86,7 +86,9 @@ def _noise(run: Rehearsing, event: Event, layer: Node) -> Node | None:
                     return at
                 break
             spread = spread or at.op in SPREADS
-            if at.op in STRUCTURE and at.op not in PICKS and at.inputs:
+            if (at.op in STRUCTURE and at.op not in PICKS and at.inputs) or at.op == "buffer" or _first_rows(at):
+                if not at.inputs:
+                    break
                 at = at.inputs[0]
             elif at.op in ("cat", "concat") and at.inputs:
                 parts_ = [p for p in parts(at.inputs[0]) if p.op in NOISE | SPREADS]
@@ -94,6 +96,13 @@ def _noise(run: Rehearsing, event: Event, layer: Node) -> Node | None:
             else:
                 break
     return None
+
+
+def _first_rows(node: Node) -> bool:
+    """True for the same rows again and again: ``z[:n]``."""
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    first = index[0] if isinstance(index, tuple) and index else index
+    return isinstance(first, Obj) and first.kind == "builtins.slice" and first.args[0] in (None, 0)
 
 
 def _reseeded(noise: Node, event: Event) -> bool:

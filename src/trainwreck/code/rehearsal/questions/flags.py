@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.domain import Items, Node, Value, candidates
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 EMPTY = frozenset(["zeros", "zeros_like", "empty", "empty_like", "new_zeros", "full", "ones", "ones_like"])
 CARRIES = STRUCTURE | JOINS | frozenset(
@@ -26,7 +26,7 @@ NEGATIONS = frozenset(["not", "invert", "logical_not"])
 MAX_VISITS = 200
 
 
-class Flag(NamedTuple):
+class Flag(Row):
     """A truth of the program behind a value; ``turned``: the value is its opposite (``1 - done``)."""
 
     source: Node

@@ -129,7 +129,12 @@ def stretches(density: Node) -> dict[int, int]:
     return {key: sign for key, (sign, _) in _stretches(density).items()}
 
 
-def _stretches(density: Node) -> Stretch:
+def logarithms(density: Node) -> set[int]:
+    """The values in ``exp`` alone, by ``id``: what is a logarithm of a stretch as it stands."""
+    return set(_stretches(density, plain=False))
+
+
+def _stretches(density: Node, *, plain: bool = True) -> Stretch:
     found: Stretch = {}
     queue: list[Value] = list(density.inputs if density.op == "log_prob" else density.inputs[:1])
     seen: set[int] = set()
@@ -141,20 +146,21 @@ def _stretches(density: Node) -> Stretch:
             if node.op in ("mul", "div") and len(node.inputs) > 1:
                 for number, side in enumerate(node.inputs[:2]):
                     if isinstance(side, Node) and side.grad:
-                        _note(side, -1 if number and node.op == "div" else 1, found)
+                        _note(side, -1 if number and node.op == "div" else 1, found, plain)
                 queue += list(node.inputs[:2])
             else:
                 queue += [i for i in node.inputs if isinstance(i, Node | tuple | Items)]
     return found
 
 
-def _note(factor: Node, sign: int, found: Stretch) -> None:
+def _note(factor: Node, sign: int, found: Stretch, plain: bool) -> None:
     at: Node = factor
     for _ in range(4):
         if at.op not in STRUCTURE or not at.inputs or not isinstance(at.inputs[0], Node):
             break
         at = at.inputs[0]
-    found.setdefault(id(at), (sign, ()))
+    if plain:
+        found.setdefault(id(at), (sign, ()))
     if at.op == "exp" and at.inputs:
         for inner in terms(at.inputs[0]):
             found.setdefault(id(inner.node), (sign * inner.sign, inner.factors))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.facts import names
 from trainwreck.code.rehearsal import Rehearsing
@@ -16,11 +15,12 @@ from trainwreck.code.rehearsal.questions.gradients import reached
 from trainwreck.code.rehearsal.questions.paths import Path, Step, evaluated, paths
 from trainwreck.code.rehearsal.questions.refits import scaled
 from trainwreck.code.rehearsal.questions.splits import learned_without_targets
+from trainwreck.core.row import Row
 
 MAX_WAYS = 16
 
 
-class Fold(NamedTuple):
+class Fold(Row):
     """What one turn of a loop judges: the rows that its own number selects, and what it learned from before."""
 
     turn: Turn

@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, carries, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.alignments import Pace, setting_of, without_path
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, bounds, trained
 
 DRAWN = frozenset(["randint", "integers", "choice", "randrange"])
@@ -30,6 +31,9 @@ BESIDE = frozenset(["cat", "concat", "concatenate", "hstack"])
 """What may put silence before and behind what is spoken."""
 MANY = 0.05
 """So large a share of samples that can't be aligned is no matter of a few long ones."""
+SOME = 0.005
+"""Where nothing sets infinite losses to zero, one of them makes the gradients of its batch NaN: with so large a share
+one in every few batches of the usual sizes (16 to 64) has one."""
 LONG = 10
 """Symbols of a target of which the length is not known."""
 DEEP = 80
@@ -46,7 +50,7 @@ def too_few(run: Rehearsing) -> Iterator[Answer]:
             continue
         told.add(id(loss.place[0]))
         layers, data = _skipping(output)
-        answer = _by_shape(loss, output, layers) or _by_ratio(loss, targets, layers, data)
+        answer = _by_shape(loss, output, layers) or _by_ratio(run, loss, targets, layers, data)
         if answer is not None:
             yield answer
 
@@ -121,23 +125,44 @@ def _size(drawn: Node) -> Value:
 
 
 # ---------------------------------------------------------------------- so many frames for each symbol
-def _by_ratio(loss: Node, targets: Node, layers: list[tuple[Node, int]] | None, data: Node | None) -> Answer | None:
+def _by_ratio(
+    run: Rehearsing, loss: Node, targets: Node, layers: list[tuple[Node, int]] | None, data: Node | None
+) -> Answer | None:
     texts = _texts(targets)
     if not layers or data is None or not texts:
         return None
-    each = _each(data, {id(t.place[0]) for t in texts if t.place is not None})
-    if each is None:
+    pace = _each(data, {id(t.place[0]) for t in texts if t.place is not None})
+    if pace is None:
         return None
     known = [_spread(_size(t)) for t in texts]
     longest = min((k[1] for k in known if k is not None), default=LONG)
-    left = each
-    for layer, stride in layers:
+    lengths = known[0] if len({*known}) == 1 and known[0] is not None else (longest, longest)
+    left = each = pace.mean
+    for number, (layer, stride) in enumerate(layers, 1):
         left /= stride
-        if math.ceil(left * longest) < longest:
+        share = without_path(pace, lengths, _alphabet(texts), [s for _, s in layers[:number]])
+        if math.ceil(left * longest) < longest or share > (MANY if _left_out(loss) else SOME):
             text = f"the data have about {each:g} frames for each symbol, and after this layer {left:.2g}: targets"
             text += " need more frames than there are, and their loss is infinite"
-            return Answer(_place(layer), text, (loss.place,) if loss.place is not None else ())
+            built = layer.owner if isinstance(layer.owner, Obj) else None
+            place = _place(layer)
+            setting = setting_of(run, built, stride) if built is not None and place is built.place else None
+            return Answer(setting or place, text, (loss.place,) if loss.place is not None else ())
     return None
+
+
+def _left_out(loss: Node) -> bool:
+    """True where an infinite loss counts as none, or may."""
+    layer = loss.owner if isinstance(loss.owner, Obj) else None
+    given = loss.options.get("zero_infinity", layer.get("zero_infinity", 2, False) if layer is not None else False)
+    return given is not False
+
+
+def _alphabet(texts: list[Node]) -> float | None:
+    """How many symbols targets are drawn from, each as often as another."""
+    found = {(b.low, b.high) for t in texts if t.op in ("randint", "integers", "randrange") for b in [bounds(t)]}
+    low, high = found.pop() if len(found) == 1 else (0.0, math.inf)
+    return high - low + 1 if math.isfinite(high - low) else None
 
 
 def _texts(targets: Node) -> list[Node]:
@@ -169,8 +194,8 @@ def _cuts(index: Value) -> bool:
     return any(isinstance(i, Obj) or (isinstance(i, Node) and i.op in TESTS) for i in held)
 
 
-def _each(data: Node, texts: set[int]) -> float | None:
-    """How many frames of the data stand for one symbol, on average."""
+def _each(data: Node, texts: set[int]) -> Pace | None:
+    """How many frames of the data stand for one symbol."""
     for node in ancestors(data, through=carries):
         if node.op == "pad":
             return None
@@ -180,17 +205,30 @@ def _each(data: Node, texts: set[int]) -> float | None:
                 continue
             times = node.options.get("repeats", node.inputs[1] if len(node.inputs) > 1 else None)
             known = _spread(times)
-            return None if known is None else (known[0] + known[1]) / 2
+            return None if known is None else Pace(0, *known)
         if node.op in JOINS and node.inputs and isinstance(node.inputs[0], Items):
             rows = [r for r in node.inputs[0].items if isinstance(r, Node)]
             if not rows or not all(_one_symbol(r, texts) for r in rows):
                 if node.op in BESIDE:
                     return None
                 continue
-            sizes = [_frames(r) for r in rows]
-            known = _spread(tuple(sizes)) if None not in sizes else None
-            return None if known is None else (known[0] + known[1]) / 2
+            paces = [p for r in rows if (p := _pace(r)) is not None]
+            if len(paces) < len(rows) or len({*paces}) == 1:
+                return paces[0] if len(paces) == len(rows) else None
+            return Pace(0, min(p.fixed + p.low for p in paces), max(p.fixed + p.high for p in paces))
     return None
+
+
+def _pace(row: Node) -> Pace | None:
+    """How many frames the row of one symbol has, which may be joined from several parts."""
+    joined = row.op in JOINS and bool(row.inputs) and isinstance(row.inputs[0], Items)
+    rows = [r for r in row.inputs[0].items if isinstance(r, Node)] if joined else [row]
+    sizes = [_spread(_frames(r)) for r in rows]
+    known = [s for s in sizes if s is not None]
+    spread = [s for s in known if s[0] != s[1]]
+    if not known or len(known) < len(sizes) or len(spread) > 1:
+        return None
+    return Pace(sum(s[0] for s in known if s[0] == s[1]), *(spread[0] if spread else (0, 0)))
 
 
 def _made_of(value: Value, texts: set[int]) -> bool:
@@ -199,7 +237,11 @@ def _made_of(value: Value, texts: set[int]) -> bool:
 
 
 def _one_symbol(row: Node, texts: set[int]) -> bool:
-    """True for frames that are made of one symbol out of a target."""
+    """True for frames that are made of one symbol out of a target, and what is put beside them."""
+    if row.op in JOINS and row.inputs and isinstance(row.inputs[0], Items):
+        beside = [r for r in row.inputs[0].items if isinstance(r, Node)]
+        mine = [_one_symbol(r, texts) for r in beside]
+        return any(mine) and all(m or not _made_of(r, texts) for m, r in zip(mine, beside, strict=True))
     for node in ancestors(row, through=carries):
         if node.op in JOINS:
             return False  # those of a whole text

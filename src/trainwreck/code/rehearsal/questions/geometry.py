@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.calls import Call
 from trainwreck.code.rehearsal import Rehearsing
@@ -16,6 +15,7 @@ from trainwreck.code.rehearsal.questions.places import parting
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, given, learns, trained
 from trainwreck.code.rehearsal.questions.views import data_inputs
 from trainwreck.code.scopes import Scope
+from trainwreck.core.row import Row
 
 DENSE = frozenset(
     """cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss smooth_l1_loss
@@ -35,7 +35,7 @@ PER_PIXEL = 3
 """Axes of a batch of masks: samples, rows, columns."""
 
 
-class Move(NamedTuple):
+class Move(Row):
     """A change of place that is decided anew for each sample: what, along which axes (from the right), by what draws,
     and under which tests."""
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
+from trainwreck.code.rehearsal.domain import CHOSEN_BY, Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along
@@ -18,7 +18,7 @@ APART = frozenset(["repeat_interleave"])
 DRAWS = frozenset(["sample", "multinomial", "gumbel_softmax"])
 STATISTICS = frozenset(["mean", "std", "var", "median", "max", "amax", "sum"])
 AXES = 2
-KEEPS = JOINS | {"either", "long", "setitem", "batch"}
+KEEPS = JOINS | {"either", "long", "setitem", "batch", "where", "masked_fill"}
 """What leaves actions as they are on their way into a batch."""
 WAY = 8
 """Steps from a likelihood to the factor that it meets."""
@@ -36,7 +36,7 @@ def regrouped(run: Rehearsing) -> Iterator[Answer]:
         sizes = _sizes(node)
         if sizes is None or node.place is None or id(node.place[0]) in told or not _summarised(run, node):
             continue
-        for copy in near(node.inputs[0], NEAR):
+        for copy in behind(node.inputs[0], NEAR):
             count = _copies(copy)
             if count is None or copy.place is None or not _same(count, sizes):
                 continue
@@ -87,7 +87,7 @@ def other_groups(run: Rehearsing) -> Iterator[Answer]:
         sizes = _sizes(node)
         if sizes is None or node.place is None or _equal(sizes[0], sizes[1]):
             continue
-        for copy in near(node.inputs[0], NEAR):
+        for copy in behind(node.inputs[0], NEAR):
             count = _copies(copy)
             if count is None or count in (1, -1) or not _equal(sizes[1], count) or _equal(sizes[0], count):
                 continue
@@ -101,6 +101,19 @@ def other_groups(run: Rehearsing) -> Iterator[Answer]:
                 yield Answer(user.place, text, tuple(p for p in (node.place, copy.place) if p is not None))
                 return
             break
+
+
+def behind(value: Value, count: int) -> list[Node]:
+    """What is near to a value, what decides about it too (``1.0 if text == answer else 0.0``)."""
+    found = near(value, count)
+    seen = {id(n) for n in found}
+    for node in found:
+        test = node.attributes.get(CHOSEN_BY)
+        for inner in near(test, count) if isinstance(test, Node) and len(found) < count else ():
+            if id(inner) not in seen:
+                seen.add(id(inner))
+                found.append(inner)
+    return found
 
 
 def _sizes(node: Node) -> tuple[Value, Value] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Value, is_module
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions.classes import span
 from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 FILLED = frozenset(["full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "new_full", "new_zeros"])
 MIXES = frozenset(["where", "masked_fill", "setitem", "either", "bernoulli", "lerp", "dropout", "index_fill"])
@@ -23,7 +23,7 @@ SLIGHT = 1e-6
 Key = int | str
 
 
-class Guided(NamedTuple):
+class Guided(Row):
     """``node`` is ``with_ * conditional + without * unconditional``."""
 
     node: Node

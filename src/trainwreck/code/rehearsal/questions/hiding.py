@@ -7,7 +7,6 @@ in a sentence of which every token is another one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
@@ -15,6 +14,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, given, trained, users
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
+from trainwreck.core.row import Row
 
 ROWS, LENGTH = 6, 20
 LEAST, MOST = 8, 3000
@@ -24,7 +24,7 @@ MOSTLY = 0.9
 any token (Devlin et al. 2019), far less is."""
 
 
-class Filling(NamedTuple):
+class Filling(Row):
     """A loss over tokens, with what the network is given of the same tokens."""
 
     loss: Node

@@ -46,6 +46,9 @@ def hard_term(run: Rehearsing) -> Iterator[Answer]:
         for term in found:
             if term.node.grad or not term.weight or not term.sure or event.place is None:
                 continue
+            beside = (t for t in found if t.node.grad and abs(t.weight) == abs(term.weight))
+            if any(set(map(id, t.reductions)) & set(map(id, term.reductions)) for t in beside):
+                continue  # a count within a quantity that has a slope all the same (steps taken and what remains)
             behind = list(ancestors(term.node))
             hard = [n for n in behind if n.op in HARD and any(isinstance(i, Node) and i.grad for i in n.inputs)]
             if not hard or any(unknown(n) or n.op in CUT for n in behind) or _estimates(behind, hard):

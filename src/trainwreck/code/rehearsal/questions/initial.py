@@ -33,30 +33,39 @@ THROUGH = frozenset(
 
 def wide(run: Rehearsing) -> Iterator[Answer]:
     """Weights so large for the width of their layer that what goes through grows from layer to layer."""
-    found = [(layer, gain, place) for layer, gain, place in _gains(run) if gain >= GAIN]
+    found = [(layer, gain, place) for layer, gain, place in gains(run) if gain >= GAIN]
     wide_ones = {id(layer) for layer, _, _ in found}
+    again = {id(layer) for layer, _, _ in found if _recurrent(layer)}
     behind = {id(layer): {id(n) for n in graph(layer)} & wide_ones - {id(layer)} for layer, _, _ in found}
     stacked = {key for one, others in behind.items() if others for key in (one, *others)}
     told: set[int] = set()
     for layer, gain, place in found:
-        if (id(layer) in stacked or gain >= ALONE) and id(place[0]) not in told:
+        if (id(layer) in stacked | again or gain >= ALONE) and id(place[0]) not in told:
             told.add(id(place[0]))
             most = max(g for _, g, p in found if p[0] is place[0])
             text = f"weights this large make the output of a layer up to {most:.0f} times as large as its input"
             yield Answer(place, text, (layer.place,) if layer.place is not None else ())
 
 
+def _recurrent(layer: Node) -> bool:
+    """True where what comes out of a layer goes into it again in the next step."""
+    weights = [i for i in layer.inputs[:2] if isinstance(i, Node) and _bare(i) is not None]
+    kept = {id(_bare(w)) for w in weights}
+    inner = (n for n in graph(layer) if n is not layer and n.op == layer.op)
+    return any(id(_bare(i)) in kept for n in inner for i in n.inputs[:2] if isinstance(i, Node) and _bare(i))
+
+
 def faint(run: Rehearsing) -> Iterator[Answer]:
     """Weights so small, in layer after layer, that nothing of the input arrives."""
-    gains = list(_gains(run))
-    small = [(layer, gain, place) for layer, gain, place in gains if 0 < gain < FAINT]
-    if len(small) >= SEVERAL and len(small) * 2 > len(gains):
+    known = list(gains(run))
+    small = [(layer, gain, place) for layer, gain, place in known if 0 < gain < FAINT]
+    if len(small) >= SEVERAL and len(small) * 2 > len(known):
         layer, gain, place = small[0]
         text = f"weights this small leave {gain:.0e} of what goes into each of {len(small)} layers"
         yield Answer(place, text, (layer.place,) if layer.place is not None else ())
 
 
-def _gains(run: Rehearsing) -> Iterator[tuple[Node, float, Place]]:
+def gains(run: Rehearsing) -> Iterator[tuple[Node, float, Place]]:
     """Layers of the network that learns, by how much each multiplies what goes in, with where its weight is set."""
     first = [e.serial for e in backwards(run)]
     start = min((e.serial for e in run.tape if e.name == "backward"), default=0)

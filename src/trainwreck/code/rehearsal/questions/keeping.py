@@ -45,9 +45,19 @@ def written_back(run: Rehearsing) -> Iterator[Answer]:
             loops = {id(t.node) for t in first.turns} - {id(t.node) for t in event.turns}
             moved = [s for s in mine if first.serial < s.serial < event.serial]
             moved = moved or [s for s in mine if s.serial < event.serial and any(id(t.node) in loops for t in s.turns)]
+            moved = moved or [w for w in param.writes if _changes(w) and first.serial < w.serial < event.serial]
             if moved and first.place is not None and not _exchanged(param, first, event):
                 yield Answer(first.place, TEXT, tuple(p for p in (moved[0].place, event.place) if p is not None))
                 return
+
+
+def _changes(write: Event) -> bool:
+    """True for a change of the weights by hand, in their own memory: a step up the slope that is to be taken back, or
+    an average that is put in for an evaluation."""
+    if write.name == "copy_":
+        return write.place is not None and isinstance(write.place[0], ast.Call)
+    own = write.name.endswith("_") and write.name not in ("requires_grad_", "detach_", "set_", "retain_grad_")
+    return own or write.name in ("inplace", "setitem")
 
 
 def _exchanged(param: Node, first: Node, event: Event) -> bool:

@@ -264,6 +264,12 @@ def _along(index: Value, depth: int = 0) -> tuple[object, int] | None:
     return None
 
 
+def position(index: Value) -> int | None:
+    """How far ahead the elements that a slice takes are."""
+    at = _along(index)
+    return at[1] if at is not None and at[0] == "position" else None
+
+
 def _reach(feature: Indexed, series: Node) -> float:
     """The last element of the series in the feature, counted from the base; NOWHERE where that is not known."""
     inner = _last(feature[0], series, 0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.rehearsal import Rehearsing
@@ -15,12 +14,13 @@ from trainwreck.code.rehearsal.questions.gradients import backwards
 from trainwreck.code.rehearsal.questions.modes import inside_another
 from trainwreck.code.rehearsal.questions.roles import users
 from trainwreck.code.rehearsal.questions.selection import direction
+from trainwreck.core.row import Row
 
 SIZES = frozenset(["len", "size", "numel", "nelement", "attribute"])
 """What says how many there are, not what the network gave for them."""
 
 
-class Round(NamedTuple):
+class Round(Row):
     """One way through a loop of evaluation: its last turn, and what the network gave in its first and last turn."""
 
     turn: Turn

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import feeding
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 NORMAL = frozenset(["randn", "randn_like", "standard_normal", "normal"])
 UNIFORM = frozenset(["rand", "rand_like", "random", "uniform"])
@@ -20,7 +20,7 @@ WIDER = 1.25
 """A spread at sampling beyond this times that of training is told; a smaller one is the truncation trick."""
 
 
-class Noise(NamedTuple):
+class Noise(Row):
     """Random numbers of one kind (``normal`` or ``uniform``), their mean and standard deviation, and the draw."""
 
     kind: str

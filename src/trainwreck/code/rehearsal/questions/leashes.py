@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.domain import Node, Place, Value, is_module
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.paid import leash
@@ -31,7 +31,9 @@ def turned_round(run: Rehearsing) -> Iterator[Answer]:
     """A divergence from the reference that the loss rewards: it is taken off where it should be added."""
     for event, found in losses_of(run):
         for term in found:
-            if term.factors or (_expected(term) * term.sign >= 0 if _expected(term) else term.sign >= 0):
+            if not _counted_alike(term, found) or (
+                _expected(term) * term.sign >= 0 if _expected(term) else term.sign >= 0
+            ):
                 continue
             if not (_expected(term) or _exponential(term, found) or _squared(term)):
                 continue
@@ -51,7 +53,12 @@ def linear(run: Rehearsing) -> Iterator[Answer]:
         ratios = [n.inputs[0] for n in rewarded if isinstance(n.inputs[0], Node) and _of_two(n.inputs[0])]
         mine = {id(c) for n in ratios for c in core(n.inputs[0])}
         for term in found:
-            if term.factors or term.sign >= 0 or id(term.node) not in mine or abs(term.weight) > LARGEST_WEIGHT:
+            if (
+                not _counted_alike(term, found)
+                or term.sign >= 0
+                or id(term.node) not in mine
+                or abs(term.weight) > LARGEST_WEIGHT
+            ):
                 continue
             on_way = {id(n) for n in (*term.path, term.node)}
             differences = [n for n in term.path if n.op == "sub" and len(n.inputs) > 1 and id(n.inputs[1]) in on_way]
@@ -78,10 +85,31 @@ def own_leash(run: Rehearsing) -> Iterator[Answer]:
             root = next((n for n in ancestors(one) if n.op in LIKELIHOODS and n.stack), None)
             words = ast.unparse(root.stack[-1][0]) if root is not None else ""
             place = alias(run, parameters_behind(one)) if len(stills) > 1 and REFERENCE.search(words) else None
+            if place is None and len(stills) > 1 and root is not None and not _in_ratio(event.subject, one):
+                place = root.stack[-1] if _copy_unasked(run, parameters_behind(one)) else None
             if place is not None:
                 text = "the reference is the policy itself: nothing holds it near where it started"
                 yield Answer(place, text, (event.place,) if event.place is not None else ())
                 return
+
+
+def _in_ratio(loss: Value, still: Value) -> bool:
+    """True for the old likelihoods of a clipped objective."""
+    clipped = (n for n in ancestors(loss, through=_not_param) if n.op in ("minimum", "min", "maximum", "max"))
+    below = (n for c in clipped for n in ancestors(c, through=_not_param) if n.op == "sub")
+    return any(i is still for n in below for i in n.inputs[:2])
+
+
+def _copy_unasked(run: Rehearsing, params: dict[int, Node]) -> bool:
+    """True where a copy of the network with these parameters was made, and nothing was ever asked of it."""
+    for obj in run.objects:
+        original = obj.copy_of
+        if original is None or not is_module(obj) or not {id(p) for p in run.parameters(original)[0]} >= params.keys():
+            continue
+        own = {id(p) for p in run.parameters(obj)[0]}
+        if own and not any(id(n) in own for node in run.nodes for i in node.inputs for n in parts(i)):
+            return True
+    return False
 
 
 DRAWN = frozenset(["sample", "multinomial", "argmax", "item", "param"])
@@ -112,6 +140,17 @@ def paid_to_leave(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
+def _factors(term: Term) -> list[int]:
+    return sorted(id(f) for f in term.factors)
+
+
+def _counted_alike(term: Term, found: list[Term]) -> bool:
+    """True where nothing but numbers stands in front of a term, or what also stands in front of the clipped objective
+    beside it (a mask of the tokens, their number)."""
+    clipped = [t for t in found if t.node.op in ("minimum", "min", "maximum", "max") and t.node is not term.node]
+    return not term.factors or any({*_factors(term)} <= {*_factors(t)} for t in clipped)
+
+
 LARGEST_WEIGHT = 0.5
 """A term of likelihoods that counts more than this is no leash."""
 
@@ -121,7 +160,13 @@ def _not_param(node: Node) -> bool:
 
 
 def _exponential_of(difference: Node, found: list[Term]) -> bool:
-    return any(t.node.op == "exp" and t.node.inputs and t.node.inputs[0] is difference for t in found)
+    return any(t.node.op == "exp" and t.node.inputs and _equal(t.node.inputs[0], difference) for t in found)
+
+
+def _equal(one: Value, other: Value) -> bool:
+    """True for one difference, or the same one written twice."""
+    twice = isinstance(one, Node) and isinstance(other, Node) and one.op == other.op == "sub"
+    return one is other or (twice and all(a is b for a, b in zip(one.inputs, other.inputs, strict=False)))
 
 
 def misbuilt(run: Rehearsing) -> Iterator[Answer]:
@@ -129,13 +174,13 @@ def misbuilt(run: Rehearsing) -> Iterator[Answer]:
     for event, found in losses_of(run):
         for term in found:
             difference = term.node.inputs[0] if term.node.op == "exp" and term.node.inputs else None
-            if term.factors or not isinstance(difference, Node) or not _of_two(difference):
+            if not _counted_alike(term, found) or not isinstance(difference, Node) or not _of_two(difference):
                 continue
             for one in terms(difference):
-                again = [t for t in found if t.node is one.node and not t.factors]
+                again = [t for t in found if t.node is one.node and _factors(t) == _factors(term)]
                 for other in again:
                     same = math.isclose(other.weight, one.weight * term.weight, rel_tol=1e-6)
-                    place = next((n.place for n in reversed(other.path) if n.op == "add" and n.place), None)
+                    place = next((n.place for n in reversed(other.path) if n.op in ("add", "sub") and n.place), None)
                     if same and place is not None:
                         text = "exp(d) + d has no minimum where policy and reference agree: exp(d) - d - 1 has"
                         yield Answer(place, text, (event.place,) if event.place is not None else ())
@@ -148,7 +193,7 @@ def _exponential(term: Term, found: list[Term]) -> bool:
     if not isinstance(difference, Node) or not _of_two(difference):
         return False
     for one in terms(difference):
-        back = [t for t in found if t.node is one.node and not t.factors]
+        back = [t for t in found if t.node is one.node and _factors(t) == _factors(term)]
         if not any(math.isclose(t.weight, -one.weight * term.weight, rel_tol=1e-6) for t in back):
             return False
     return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Value
@@ -11,6 +10,7 @@ from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.roles import JOINS, trained, users
+from trainwreck.core.row import Row
 
 NORMS = frozenset(["norm", "vector_norm", "linalg_norm"])
 KEEPS = frozenset(
@@ -21,7 +21,7 @@ KEEPS = frozenset(
 MAX_STEPS = 80
 
 
-class Unit(NamedTuple):
+class Unit(Row):
     """A value that is scaled to unit length along ``axis`` (from the left; None: as a whole) of ``rank`` axes."""
 
     node: Node

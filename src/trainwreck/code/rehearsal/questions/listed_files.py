@@ -53,6 +53,28 @@ def listed_otherwise(run: Rehearsing) -> Iterator[Answer]:
                 yield Answer(order.place, text, proof)
 
 
+def listed_in_any_order(run: Rehearsing) -> Iterator[Answer]:
+    """Files as the system lists them, in no order that is promised, read with the same index as labels that stand in
+    the order of a file of their own."""
+    if not any(n.op in LISTS for n in run.nodes) or any(e.name == "sort" for e in run.tape):
+        return
+    for event in run.tape:
+        if event.name != "backward":
+            continue
+        for meeting, inside, outside in meets(event.subject):
+            files = [n for i in inside for n in ancestors(i, through=carries)]
+            labels = [n for o in outside for n in ancestors(o, through=carries)]
+            listing = next((n for n in files if n.op in LISTS and n.op != "walk"), None)
+            if listing is None or listing.place is None or any(n.op in LISTS for n in labels):
+                continue
+            if any(n.op in ("sorted", "natsorted", "sort", "argsort", "lexsort", "key") for n in (*files, *labels)):
+                continue
+            if indices(files) & indices(labels) and any(n.op in READS for n in labels):
+                text = "files are listed in no particular order here, and the labels stand in the order of their file"
+                yield Answer(listing.place, text, (meeting.place,) if meeting.place is not None else ())
+                return
+
+
 def _numbered(run: Rehearsing, listing: Node) -> Node | None:
     """The name of a file with a number as it is, under which the program saves into the folder that is listed."""
     folder = [n for i in listing.inputs for n in parts(i)]

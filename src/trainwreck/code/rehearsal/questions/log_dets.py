@@ -8,8 +8,8 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
 from trainwreck.code.rehearsal.graph import graph
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.axes import along
-from trainwreck.code.rehearsal.questions.flows import is_density, stretches
+from trainwreck.code.rehearsal.questions.axes import along, batch_first
+from trainwreck.code.rehearsal.questions.flows import is_density, logarithms, stretches
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, users
 from trainwreck.code.rehearsal.questions.signs import Term, terms
 
@@ -21,7 +21,8 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
     of them or those of some layers: a sum that begins anew in each turn."""
     for found, base, keys in _flows(run):
         summed = keys & {id(t.node) for t in found}
-        dropped = _dropped(run, keys - summed)
+        known = bool((keys - summed) & _logarithms(run, base.node, keys))
+        dropped = _dropped(run, keys - summed) if known else None
         if summed and any(n is dropped for e in backwards(run) for n in graph(e.subject)):
             continue
         if dropped is not None and dropped.place is not None and base.node.place is not None:
@@ -43,7 +44,14 @@ def reduced_otherwise(run: Rehearsing) -> Iterator[Answer]:
         if density is None or density.op != "sum" or along(density) not in (1, -1):
             continue
         for term in found:
-            size = _reduction(run, term.node) if id(term.node) in keys and not term.factors else None
+            size = _reduction(run, term.node) if id(term.node) in keys else None
+            if size is not None and size.place is not None and _onto_each(run, size):
+                text = (
+                    "the logarithm of the stretch is summed over all samples, and added to the density of each of them"
+                )
+                yield Answer(size.place, text, (density.place,) if density.place is not None else ())
+                return
+            size = size if not term.factors else None
             shape = term.node.shape
             if size is None or size.place is None or shape.open or len(shape.dims) != 2 or shape.dims[1] == 1:
                 continue
@@ -61,6 +69,25 @@ def reduced_otherwise(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
+def _onto_each(run: Rehearsing, total: Node) -> bool:
+    """True for a sum over samples and features, one number, that is added to a row of numbers, one for each sample."""
+    inner = total.inputs[0] if total.op == "sum" and along(total) is None else None
+    if not isinstance(inner, Node) or inner.shape.open or len(inner.shape.dims) != 2 or not batch_first(inner):
+        return False  # a table of parameters stretches each sample alike
+    queue = [total]
+    for _ in range(24):
+        if not queue:
+            return False
+        for user in users(run).get(id(queue.pop(0)), ()):
+            if user.op not in ("add", "sub", "neg") or user.shape.open:
+                continue
+            if user.op != "neg" and user.shape.dims in ((None,), inner.shape.dims[:1]):
+                return True
+            if not user.shape.dims:
+                queue.append(user)
+    return False
+
+
 def _flows(run: Rehearsing) -> Iterator[tuple[list[Term], Term, set[int]]]:
     """(the summands of an objective, a density among them, the logarithms of what its argument was stretched by)."""
     for event in backwards(run):
@@ -72,6 +99,12 @@ def _flows(run: Rehearsing) -> Iterator[tuple[list[Term], Term, set[int]]]:
             if exponents:
                 yield found, base, exponents
                 break
+
+
+def _logarithms(run: Rehearsing, density: Node, keys: set[int]) -> set[int]:
+    """What is a logarithm already, and factors of which one is taken: the sum of a factor itself is none."""
+    taken = {k for k in keys if any(u.op in ("log", "log1p", "abs") for u in users(run).get(k, ()))}
+    return logarithms(density) | taken
 
 
 def _learned(density: Node) -> bool:

@@ -8,6 +8,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.own_losses import by_hand_at, soft_by_hand
 from trainwreck.code.rehearsal.questions.roles import (
     PROBABILITIES,
     RAW,
@@ -36,13 +37,13 @@ def _before(run: Rehearsing, ops: tuple[str, ...], wrong: Callable[[Node], bool]
     for loss, found in _inputs(run, *ops):
         if all(wrong(n) for n in found):
             for node in found:
-                place = made_at(run, node)
+                place = by_hand_at(node) or made_at(run, node)
                 if place is not None:
                     yield Answer(place, text, _places(loss))
 
 
 def _soft(node: Node) -> bool:
-    return node.op in PROBABILITIES and node.grad
+    return node.grad and (node.op in PROBABILITIES or soft_by_hand(node))
 
 
 def _mixed(node: Node, depth: int = 0) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
@@ -14,6 +13,7 @@ from trainwreck.code.rehearsal.questions.marked_masks import marked
 from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, trained, users
 from trainwreck.code.rehearsal.questions.tokens import shifts
 from trainwreck.code.rehearsal.questions.trails import trail
+from trainwreck.core.row import Row
 
 LOW = -1e3
 """A fill below it takes an element out of a softmax: exp(-1000) is 0 in float32."""
@@ -26,7 +26,7 @@ FILLERS = frozenset("cat concat setitem pad".split())
 PADDING_WORDS = ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask")
 
 
-class Hidden(NamedTuple):
+class Hidden(Row):
     """A softmax's scores of which some are hidden: ``mask`` is true on those that are, or false on them."""
 
     at: Node

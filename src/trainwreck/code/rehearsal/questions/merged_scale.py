@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place
@@ -12,11 +11,12 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.adapters import Pair, pairs
 from trainwreck.code.rehearsal.questions.strength import factors_of, within
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 SLIGHT = 1e-6
 
 
-class Added(NamedTuple):
+class Added(Row):
     """An update that is added to something: how often, where, and whether to weights (else to a layer's output)."""
 
     pair: Pair

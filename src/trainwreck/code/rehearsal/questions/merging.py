@@ -89,7 +89,13 @@ def _again(before: Event, event: Event) -> bool:
 
 
 def _called(event: Event, before: Event) -> Place:
-    """Where the two chains of calls part: the line that asks for the second merge."""
+    """Where the two chains of calls part: the line that asks for the second merge.
+
+    A mode may be set again and again: a merge in ``train`` or ``eval`` itself has to ask whether it was done."""
+    for place in (*event.stack, event.place):
+        owner = place[1].owner if place is not None else None
+        if place is not None and owner is not None and place[1].name in ("train", "eval"):
+            return place
     for here, there in zip(event.stack, before.stack, strict=False):
         if here[0] is not there[0]:
             return here

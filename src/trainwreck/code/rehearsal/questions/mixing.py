@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import core
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core, losses
 from trainwreck.code.rehearsal.questions.terms import REDUCED, Term, losses_of
 
 
@@ -37,6 +38,31 @@ def unmixed_labels(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
+MIXERS = frozenset(["MixUp", "CutMix"])
+"""Transforms of torchvision that give the labels of a batch as shares of the classes."""
+
+
+def hardened(run: Rehearsing) -> Iterator[Answer]:
+    """Labels that were mixed as shares of the classes, of which the loss is given the largest only."""
+    for loss in losses(run, "cross_entropy", "nll_loss"):
+        target = loss.inputs[1] if len(loss.inputs) > 1 else None
+        while isinstance(target, Node) and target.op in STRUCTURE | {"long"} and target.inputs:
+            target = target.inputs[0]
+        if not isinstance(target, Node) or target.op != "argmax" or target.place is None or not target.inputs:
+            continue
+        shares = target.inputs[0]
+        mixed = isinstance(shares, Node) and (_mix(shares) is not None or _of_mixer(shares))
+        if mixed:
+            yield Answer(target.place, "these labels were mixed, and only the larger share of each is kept here")
+            return
+
+
+def _of_mixer(node: Node) -> bool:
+    made = node.inputs[0] if node.op == "part" and node.inputs else None
+    maker = made.owner if isinstance(made, Node) and made.op == "call" and node.inputs[1:] == (1,) else None
+    return maker is not None and maker.name in MIXERS
+
+
 def _mix(node: Node) -> tuple[Node, Node, Value] | None:
     """``a * x + (1 - a) * x[index]``: the sum, the index and the share ``a`` of the first."""
     if node.op != "add" or len(node.inputs) < 2 or node.grad:
@@ -61,6 +87,8 @@ def _mix(node: Node) -> tuple[Node, Node, Value] | None:
 
 
 PICKS = frozenset(["getitem", "index_select", "roll", "flip"])
+WALK = 200
+"""Values that lie between two turns of an inner loop."""
 
 
 def _permuted(index: Node) -> bool:
@@ -100,7 +128,7 @@ def carried(run: Rehearsing) -> Iterator[Answer]:
             inside = {id(n): n for n in _hung(earlier.subject)}
             old = next((n for n in _hung(event.subject) if id(n) in inside and n.op not in ("param", "buffer")
                         and earlier.turns[-1] in n.turns), None)  # fmt: skip
-            place = (_kept_in(run, old) or _made_at(old, event)) if old is not None else None
+            place = (_kept_in(run, old) or _begun_anew(old) or _made_at(old, event)) if old is not None else None
             if place is not None:
                 text = "this carries the graph of the step before into the next one: it is never detached"
                 yield Answer(place, text, (event.place,))
@@ -120,6 +148,18 @@ def _kept_in(run: Rehearsing, node: Node) -> Place | None:
         if any(m is node for m in held) and event.place is not None and event.place[1].owner is not None:
             return event.place
     return None
+
+
+def _begun_anew(node: Node) -> Place | None:
+    """The statement in a loop of its own that changes a state, where each turn asks for a gradient by the state alone
+    (a Langevin step): there it should be cut off, and never is."""
+    loop = node.turns[-1].node if node.turns else None
+    if node.place is None or loop is None or not any(n is node.place[0] for n in ast.walk(loop)):
+        return None
+    behind = [n for n in near(node, WALK) if n.turns and n.turns[-1].node is loop]
+    asked = any(n.op == "requires_grad_" for n in behind) and any(n.op == "grad" for n in behind)
+    again = any(n is not node and n.place is not None and n.place[0] is node.place[0] for n in behind)
+    return node.place if asked and again and node.stack else None
 
 
 def _made_at(node: Node, event: Event) -> Place | None:

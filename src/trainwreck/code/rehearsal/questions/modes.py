@@ -246,7 +246,7 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
             continue
         if not any(s.serial < forward.serial for s in steps(run)):
             continue  # before anything was learned
-        if _from_noise(forward) or forward.place is None or _learns_here(run, forward) or _sampled(run, forward):
+        if _from_noise(forward) or forward.place is None or _learns_here(run, forward) or sampled(run, forward):
             continue
         what = "dropout" if any(a.name not in NORMS for a in active) else "batch statistics"
         place = forward.place
@@ -269,7 +269,7 @@ def _switched_on(run: Rehearsing, forward: Event, layer: Obj) -> Place | None:
     return told[-1].place if here and told[-1].stack == forward.stack else None
 
 
-def _sampled(run: Rehearsing, forward: Event) -> bool:
+def sampled(run: Rehearsing, forward: Event) -> bool:
     """True for several passes over the same input between two steps: what is wanted is how they differ.
 
     That is Monte-Carlo dropout (Gal and Ghahramani, arXiv:1506.02142)."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import NUMBERED, NUMBERING, External, Items, Node, Table, Value
+from trainwreck.code.rehearsal.domain import NUMBERED, NUMBERING, External, Items, Node, Place, Table, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import length
+from trainwreck.code.rehearsal.questions.places import named
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds
 
 ROOM = {"uint8": 256, "int8": 128, "uint16": 65536, "int16": 32768, "short": 32768, "byte": 256, "ubyte": 256}
@@ -60,7 +62,31 @@ def overflows(run: Rehearsing) -> Iterator[Answer]:
         if size > ROOM[name]:
             told.add(id(node.place[0]))
             text = f"{what} {size:,} numbers, and {name} holds {ROOM[name]:,}: those above are cut to other tokens"
-            yield Answer(node.place, text, (source.place,) if source is not None and source.place is not None else ())
+            chosen = _chosen_at(run, node.place, name)
+            proof = (source.place if source is not None else None, node.place if chosen is not None else None)
+            yield Answer(chosen or node.place, text, tuple(p for p in proof if p is not None))
+
+
+def _chosen_at(run: Rehearsing, place: Place, name: str) -> Place | None:
+    """Where the type is written, if the call takes it from a name that is bound to it in one place."""
+    call = place[0]
+    given = [*call.args, *(k.value for k in call.keywords)] if isinstance(call, ast.Call) else []
+    wanted = {last_name(g) for g in given if isinstance(g, ast.Name | ast.Attribute)}
+    found: dict[int, Place] = {}
+    for walked in run.project.walked.values() if name not in wanted else ():
+        for scope in walked.scopes:
+            for written_at in scope.nodes:
+                for bound, value in named(written_at):
+                    if bound.rpartition(".")[2] in wanted and _names(value) == name:
+                        found[id(value)] = (value, scope)
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _names(value: ast.expr) -> str:
+    """The narrow type that an expression names: ``np.uint8``, ``"u1"``."""
+    text = value.value if isinstance(value, ast.Constant) else last_name(value)
+    cut = text.lstrip("<>=|") if isinstance(text, str) else ""
+    return SHORT.get(cut, cut)
 
 
 def _narrowed(node: Node) -> tuple[str, Value]:

@@ -121,7 +121,7 @@ def schedule(run: Rehearsing) -> Iterator[Answer]:
         elif bare >= MOSTLY or max(n / s if s else 1 for s, n in pairs) < _least(run, found, known):
             text = "the noise stays small beside the data at all times: sampling starts from what was never seen"
             drawn = _half_of_the_times(known)
-            place = _end(run, known) or _table(known, small=False) or _picked_from(known) or place
+            place = end_of(run, known) or _table(known, small=False) or _picked_from(known) or place
             yield Answer(drawn or place, text, proof)
         elif not _fits(known):
             _, total = max((abs(s + n - 1), s + n) for s, n in pairs)
@@ -145,7 +145,7 @@ def _least(run: Rehearsing, found: Denoiser, known: Levels) -> float:
     return 1.0 if sampled and fades else LITTLE
 
 
-def _end(run: Rehearsing, known: Levels) -> Place | None:
+def end_of(run: Rehearsing, known: Levels) -> Place | None:
     """The number in the program that the table of levels ends with: the largest share of noise of one step, or of all.
 
     None where it is the one in use, for as many steps as that needs: then there are too few of them."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import NUMBERING, Node, Obj, Place, Table, Value
@@ -12,6 +11,7 @@ from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.roles import trained, users
+from trainwreck.core.row import Row
 
 TABLES = frozenset(["Embedding", "EmbeddingBag"])
 MAX_DEPTH = 8
@@ -22,7 +22,7 @@ MOST = 400
 """Values that are looked at on the way from a number to where it is used."""
 
 
-class Numbers(NamedTuple):
+class Numbers(Row):
     """A numbering: of what, where it was made, by which calls, and in what the numbers were looked up."""
 
     key: object

@@ -293,7 +293,8 @@ def _tested(condition: Value) -> set[int]:
         if node.op in COMPARED and len(node.inputs) == 2:
             for side, other in (node.inputs, node.inputs[::-1]):
                 if isinstance(other, int | float) and abs(other) <= 1 and isinstance(side, Node):
-                    found |= {id(side), *(id(n) for n in core(side))}
+                    inner = side.inputs[0] if side.op == "abs" and side.inputs else None
+                    found |= {id(side), *(id(n) for v in (side, inner) for n in core(v))}
     return found
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
-from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.boxes import COORDINATES, OVERLAPS, Layout, layer_of, read
+from trainwreck.code.rehearsal.questions.boxes import COORDINATES, OVERLAPS, Layout, conversion, layer_of, read
 from trainwreck.code.rehearsal.questions.paths import key_of
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 CONVERTED: Layout = (1, 0)
 PLAIN: Layout = (0, 0)
@@ -23,7 +23,10 @@ PASSES = STRUCTURE | frozenset(
 )
 
 
-class Overlap(NamedTuple):
+NEAR = 60
+
+
+class Overlap(Row):
     """An overlap of a network's boxes with given ones."""
 
     layer: Obj
@@ -40,7 +43,7 @@ def overlap_of_centres(run: Rehearsing) -> Iterator[Answer]:
     alike = {id(o.layer) for o in found if o.layout == o.given}
     for one in found:
         if one.layout != one.given:
-            place = called(one.node) if id(one.layer) in alike else None
+            place = _beside(one.node) or called(one.node) if id(one.layer) in alike else None
             other = next((o for o in found if o.layer is one.layer and o.layout == o.given == one.layout), None)
             if other is not None and {one.layout, one.given} == {CONVERTED, FROM_CORNER}:
                 # both are corners here, each made in its own way: the other place takes the one for the other
@@ -96,6 +99,17 @@ def called(node: Node) -> Place | None:
     return node.stack[-1] if node.stack and node.place is not None and node.stack[-1][1] is not node.place[1] else (
         node.place
     )  # fmt: skip
+
+
+def _beside(node: Node) -> Place | None:
+    """The call that leads to the overlap in the function that converts one of the two."""
+    converted = next((n for n in near(node, NEAR) if conversion(n) is not None), None)
+    if converted is None:
+        return None
+    shared = 0
+    while shared < min(len(node.stack), len(converted.stack)) and node.stack[shared][0] is converted.stack[shared][0]:
+        shared += 1
+    return node.stack[shared] if shared < min(len(node.stack), len(converted.stack)) else None
 
 
 def by_centre(value: Node) -> bool:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from trainwreck.code.rehearsal.domain import Node, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 LIKELIHOODS = frozenset(["log_prob", "log_softmax", "cross_entropy", "gather", "logsigmoid"])
 MAX_CHAIN = 6
 
 
-class Leash(NamedTuple):
+class Leash(Row):
     """``weight * (first - second)`` of log-probabilities."""
 
     weight: float

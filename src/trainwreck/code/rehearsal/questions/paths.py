@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, graph, near, parts
+from trainwreck.core.row import Row
 
 MAX_PATHS = 64
 MAX_LENGTH = 200
@@ -40,7 +40,7 @@ class Step:
     """It selects another part at each turn or call (a batch, an element), not a fixed part."""
 
 
-class Path(NamedTuple):
+class Path(Row):
     """From an array at the root outwards: the indexings in order, and the values on the way (root first)."""
 
     root: Node
@@ -84,6 +84,9 @@ def _paths(value: Node) -> list[Path]:
             elif index == 0 and isinstance(base, Node) and base.op == "sort":
                 # the sorted values stand in the order that the sort's second part gives
                 steps = (Step(("part", "", key_of(base), 1), node.place, node, moving(node)), *steps)
+        elif node.op == "split" and node.full.endswith(".train_test_split"):
+            steps = (Step(("split", node.name, id(node.place)), node.place, node, False), *steps)
+            behind = [n for item in node.inputs for n in parts(item)]
         elif node.op == "map" and node.inputs and isinstance(node.inputs[0], Node):
             behind = list(parts(node.inputs[0]))  # ``column.map(table)``: the table tells what stands for each
         elif node.op not in RANDOM and node.op not in CREATES:
@@ -120,7 +123,7 @@ def _steps(node: Node, index: Value) -> tuple[Step, ...]:
         index = index[0] if index else None
     if node.op == "element" and index is None:
         return (Step(("element",), node.place, None, True),)
-    if index is None or isinstance(index, str) or index is Ellipsis:
+    if index is None or isinstance(index, str) or index is Ellipsis or _columns(index):
         return ()
     if isinstance(index, Node) and index.op == "index":
         inner = _within(index.inputs[0], node) if index.inputs else ()
@@ -128,12 +131,23 @@ def _steps(node: Node, index: Value) -> tuple[Step, ...]:
     return _selected(index, node)
 
 
+def _columns(index: Value) -> bool:
+    """True for a list of names: columns of a table, all rows of it."""
+    texts = index.items if isinstance(index, Items) else ()
+    return bool(texts) and all(isinstance(i, str) or (isinstance(i, Node) and i.op == "text") for i in texts)
+
+
 def _within(index: Value, node: Node) -> tuple[Step, ...]:
     """The numbers of a ``Subset``."""
     place = node.place
     if isinstance(index, Items) and len(index.items) > 1:
         last = index.items[1]
-        if isinstance(last, Node) and last.op == "counter" and all(isinstance(v, int) for v in last.inputs):
+        if (
+            isinstance(last, Node)
+            and last.op == "counter"
+            and last.inputs
+            and all(isinstance(v, int) for v in last.inputs)
+        ):
             start, end = (0, last.inputs[0]) if len(last.inputs) == 1 else last.inputs[:2]
             return (Step(("slice", start or None, end, None), last.place, index, False),)
         known = index.items[0]
@@ -153,6 +167,8 @@ def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
         return (Step(key, index.place or node.place, index, any(moving(a) for a in index.args)),)
     if isinstance(index, Node) and index.op == "getitem" and depth < 4 and isinstance(index.inputs[0], Node):
         base, inner = index.inputs[0], index.inputs[1]
+        if base.op == "arange" and len(base.inputs) == 1 and getattr(base.inputs[0], "op", "") in ("len", "size"):
+            return _selected(inner, index, depth + 1)  # all numbers in their order
         return (*_selected(base, node, depth + 1), *_selected(inner, index, depth + 1))
     if isinstance(index, Node) and index.op == "element" and index.inputs and isinstance(index.inputs[0], Node):
         return _selected(index.inputs[0], node, depth + 1)  # one after the other, all of them
@@ -160,6 +176,10 @@ def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
         inner = index.inputs[0] if index.inputs else None
         if isinstance(inner, Node) and inner.op == "getitem":
             return (*_selected(inner, node, depth + 1), Step(key_of(index), node.place, index, True))
+        if isinstance(inner, Node) and inner.op in _COUNTED and (first := _first_rows(inner, node)):
+            return (*first, Step(key_of(index), node.place, index, True))
+    if isinstance(index, Node) and index.op in _COUNTED and (first := _first_rows(index, node)):
+        return (*first, Step(key_of(index), node.place, index, moving(index)))
     if isinstance(index, Node) and index.op in _MASKS:
         return (Step(("mask", key_of(index)), node.place, index, moving(index)),)
     if isinstance(index, Node) and index.op in ("tolist", "tensor", "from_numpy", "as_tensor", "list", "long", "array"):
@@ -170,6 +190,17 @@ def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
     return (Step(key_of(index), node.place, index, counted or moving(index)),)
 
 
+def _first_rows(order: Node, node: Node) -> tuple[Step, ...]:
+    """``randperm(n)``, where ``n`` was worked out and is not all there are: the first ``n`` rows."""
+    if order.op == "randint" and len(order.inputs) > 1 and not isinstance(order.inputs[1], tuple):
+        return ()
+    count = order.inputs[0] if order.inputs else None
+    if not isinstance(count, Node) or count.op not in ("int", "floor", "mul", "sub", "floor_divide", "floordiv"):
+        return ()
+    return (Step(("slice", None, key_of(count), None), order.place or node.place, order, moving(count)),)
+
+
+_COUNTED = frozenset(["randperm", "permutation", "randint"])
 _MASKS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "invert", "not", "isin", "isnan"])
 
 
@@ -183,6 +214,8 @@ def moving(value: Value) -> bool:
         return bool(value.turns)
     if value.op == "index":
         return not value.inputs
+    if value.op in ("split", "setitem") and not value.turns:
+        return False  # made once, outside of all loops, whatever loops its data were filled in
     if value.turns and value.op not in ("split",):
         return True
     return any(moving(n) for item in value.inputs for n in parts(item)) if len(value.inputs) < 6 else False

@@ -177,3 +177,10 @@ def formula_left_out(run: Rehearsing) -> bool:
         if roots and any(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add | ast.Sub) for n in inner):
             return True
     return False
+
+
+def apart(made: Obj, others: list[Obj]) -> Place | None:
+    """Where an object is made; the call of what makes it, where the others come out of the same function."""
+    shared = {id(at[0]) for o in others for at in (*o.stack, o.place) if at is not None}
+    ways = [at for at in (*made.stack, made.place) if at is not None]
+    return next((at for at in reversed(ways) if id(at[0]) not in shared), made.place)

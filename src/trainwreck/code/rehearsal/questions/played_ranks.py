@@ -45,10 +45,10 @@ def apart(run: Rehearsing) -> Iterator[Answer]:
     moved = [s for s in steps(run) if s.turns]
     if len({id(s.subject) for s in moved}) < 2 or any(e.full.endswith("init_process_group") for e in run.tape):
         return
-    ranks = _ranks(moved)
+    ranks = ranks_of(moved)
     if not ranks or _exchanged(run, ranks):
         return
-    means = _means(run, ranks)
+    means = means_of(run, ranks)
     if not means.joined or _handed_on(run, means):
         return
     for step in moved:
@@ -59,7 +59,7 @@ def apart(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
-def _ranks(moved: list[Event]) -> dict[int, tuple[object, ...]]:
+def ranks_of(moved: list[Event]) -> dict[int, tuple[object, ...]]:
     """By ``id`` of a parameter the name that it shares with parameters that other optimizers step."""
     found: dict[tuple[object, ...], dict[int, set[int]]] = {}
     for step in moved:
@@ -79,7 +79,7 @@ def _exchanged(run: Rehearsing, ranks: dict[int, tuple[object, ...]]) -> bool:
     return any(e.name in ("load_state_dict", "vector_to_parameters") and e.turns for e in run.tape)
 
 
-def _means(run: Rehearsing, ranks: dict[int, tuple[object, ...]]) -> Means:
+def means_of(run: Rehearsing, ranks: dict[int, tuple[object, ...]]) -> Means:
     found = Means()
     for node in run.nodes:
         if node.op == "grad" and len(node.inputs) == 1 and id(node.inputs[0]) in ranks:
@@ -135,7 +135,7 @@ def _alone(run: Rehearsing, means: Means, step: Event, param: Node) -> Answer | 
     proof = (step.place,) if step.place is not None else ()
     first = [w for w in writes if w.serial < step.serial]
     if first:
-        return _in_turn(means, first[0], param, since, proof)
+        return _in_turn(means, first[0], param, until, proof)
     if not mine or step.maybe:
         return None
     if writes and (place := _where(writes[0], step)) is not None:
@@ -155,11 +155,13 @@ def _alone(run: Rehearsing, means: Means, step: Event, param: Node) -> Answer | 
     return None
 
 
-def _in_turn(means: Means, first: Event, param: Node, since: int, proof: tuple[Place, ...]) -> Answer | None:
-    """A mean for the next rank that is made of gradients in which the mean for this one stands already."""
+def _in_turn(means: Means, first: Event, param: Node, until: float, proof: tuple[Place, ...]) -> Answer | None:
+    """A mean for the next rank that is made of gradients in which the mean for this one stands already.
+
+    Only what comes before ``until`` counts: the next backward, from where on the gradients are those of other data."""
     mixed = {id(n) for n in means.joined}
     for write, other, value in means.written:
-        if other is param or write.serial < first.serial or not _of(value, mixed):
+        if other is param or not first.serial <= write.serial < until or not _of(value, mixed):
             continue
         for grad in (n for n in ancestors(value) if n.op == "grad" and n.inputs and n.inputs[0] is param):
             same_name = other.name == param.name and other.shape.dims == param.shape.dims

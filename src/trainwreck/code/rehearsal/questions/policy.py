@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -16,12 +15,13 @@ from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.paid import leash
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import REDUCED, Term, losses_of, number_of, parameters_behind, terms
+from trainwreck.core.row import Row
 
 COSTS = pattern(r"cost|loss|energy|penal|regret|nll|surprise|_len|length", re.IGNORECASE)
 ARRAYS = STRUCTURE | frozenset(["stack", "cat", "tensor", "setitem", "array", "asarray", "loaded", "element", "either"])
 
 
-class Surrogate(NamedTuple):
+class Surrogate(Row):
     """A term ``weight * logp * advantage`` of a loss; ``sign`` is that of the log-probability in the loss."""
 
     term: Term
@@ -314,11 +314,23 @@ def entropy_minimised(run: Rehearsing) -> Iterator[Answer]:
         for term in all_terms:
             direct = term.node.op == "entropy" and term.sign > 0
             if (direct or _plogp(term)) and term.node.place is not None:
-                place = next((n.place for n in reversed(term.path) if n.op in ("add", "sub", "mul", "neg") and n.place),
-                             term.node.place)  # fmt: skip
+                place = _turned_at(term) or term.node.place
                 text = "the entropy is part of what is minimised: the policy is made deterministic"
                 yield Answer(place, text, (event.place,) if event.place is not None else ())
                 return
+
+
+def _turned_at(term: Term) -> Place | None:
+    """Where an entropy gets its sign: the innermost sum that it is part of, outside of its own minus; without such a
+    minus, where it should have one."""
+    if term.node.op == "entropy":
+        return next((n.place for n in reversed(term.path) if n.op in ("add", "sub", "mul", "neg") and n.place),
+                    term.node.place)  # fmt: skip
+    own = next((at for at in reversed(range(len(term.path))) if term.path[at].op == "neg"), None)
+    inner = [n for n in term.path[own + 1 :] if n.op in ("add", "sub")] if own is not None else [term.node]
+    outer = [n for n in term.path[:own] if n.op in ("add", "sub", "mul") and n.place] if not inner else []
+    sums = [n for n in outer if n.op != "mul"] or outer
+    return sums[-1].place if sums else term.node.place
 
 
 def _plogp(term: Term) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.pattern import pattern
@@ -18,6 +17,7 @@ from trainwreck.code.rehearsal.questions.places import asked
 from trainwreck.code.rehearsal.questions.policy import log_probability
 from trainwreck.code.rehearsal.questions.roles import backwards
 from trainwreck.code.rehearsal.questions.terms import Term, number_at, number_of, parameters_behind, terms
+from trainwreck.core.row import Row
 
 REFERENCE = pattern(r"ref|old|frozen|base|anchor|prior|init|sft|start", re.IGNORECASE)
 CHOSEN = pattern(r"chosen|prefer|win|better|good|pos(itive)?|accepted|liked|yes|\byw\b|_w\b", re.IGNORECASE)
@@ -28,7 +28,7 @@ LESS = pattern(r"energ|dist|cost|penalt|nll|perplex", re.IGNORECASE)
 DISTANCES = frozenset(["norm", "cdist", "pairwise_distance", "dist", "vector_norm"])
 
 
-class Margin(NamedTuple):
+class Margin(Row):
     """The margin of a preference loss: its terms, and +1 where the loss falls with it."""
 
     event: Event

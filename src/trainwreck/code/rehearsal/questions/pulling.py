@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.calls import written
 from trainwreck.code.pattern import pattern
@@ -26,6 +25,7 @@ from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, backw
 from trainwreck.code.rehearsal.questions.scenes import Scene, agreement, choices, classes, leaf, sets, views
 from trainwreck.code.rehearsal.questions.signs import distance
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
+from trainwreck.core.row import Row
 
 DRAWS = 6
 MOST_NODES = 400
@@ -37,7 +37,7 @@ APART_ON_PURPOSE = pattern(
 ACTIVATIONS = frozenset("relu gelu silu tanh sigmoid leaky_relu elu softmax log_softmax softplus identity".split())
 
 
-class Part(NamedTuple):
+class Part(Row):
     """A summand of an objective: +1 if it is minimised, -1 if maximised."""
 
     node: Node
@@ -46,7 +46,7 @@ class Part(NamedTuple):
     """Where it is taken off."""
 
 
-class Trial(NamedTuple):
+class Trial(Row):
     """A summand with what it is made of: outputs of layers, and what says which samples belong together."""
 
     part: Part

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds, learns, trained
+from trainwreck.core.row import Row
 
 LARGER = frozenset(["maximum", "max", "amax", "where", "add"])
 BENT = frozenset(["relu", "clamp", "clamp_min", "clip"])
 
 
-class Slope(NamedTuple):
+class Slope(Row):
     """``weight * gap``, where the loss grows (``up``) or falls with the gap."""
 
     gap: Node

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, unknown
 from trainwreck.code.rehearsal.questions.terms import Term, losses_of, parameters_behind, squared_error, weighed_at
+from trainwreck.core.row import Row
 
 NEAREST = frozenset(["argmin", "argmax", "min", "max", "topk", "one_hot"])
 LOOKUPS = frozenset(["getitem", "embedding", "index_select", "matmul", "mm", "einsum", "gather", "take"])
@@ -22,7 +22,7 @@ DOMINATES = 10.0
 """Weight of the commitment beside the reconstruction. The papers use 0.25 to 2 (arXiv:1711.00937)."""
 
 
-class Lookup(NamedTuple):
+class Lookup(Row):
     """``node`` holds the nearest codes of ``codes`` for values that the parameters ``encoder`` computed."""
 
     node: Node

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
-from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core, given, users
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, behind, core, given, users
 
 RANKS = frozenset(["argsort", "sort", "rankdata", "searchsorted", "argpartition"])
 HARD = frozenset(["gt", "ge", "lt", "le", "eq", "round", "compare"])
@@ -75,7 +75,10 @@ def _moves_to_front(run: Rehearsing, order: Node, decided: Node) -> bool:
     was decided about (the tokens that are kept): no ranking."""
     if order.options.get("stable") is True or order.options.get("kind") in ("stable", "mergesort"):
         return True
-    known = {id(n) for n in ancestors(decided)}
+    taught = _learned(decided)
+    known = {
+        id(n) for n in ancestors(decided, through=lambda n: id(n) in taught or n.op in SAME or behind(n) is not None)
+    }
     picks, queue = [], [order]
     for _ in range(MAX_CHAIN):
         if not queue:
@@ -89,6 +92,16 @@ def _moves_to_front(run: Rehearsing, order: Node, decided: Node) -> bool:
             else:
                 return False
     return bool(picks) and all(any(id(n) in known for n in core(p)) for p in picks)
+
+
+def _learned(value: Node) -> set[int]:
+    """``id`` of what parameters stand behind, among ``value`` and what it was made of: not what the inputs of a network
+    were made of, which may be the labels."""
+    found: set[int] = set()
+    for node in sorted(ancestors(value), key=lambda n: n.serial):
+        if node.op == "param" or any(id(i) in found for item in node.inputs for i in parts(item)):
+            found.add(id(node))
+    return found
 
 
 def _mid_ranks(base: Value, index: Value) -> Value:
@@ -139,6 +152,8 @@ def decision(value: Value, *, classes: bool = False, selected: bool = False) -> 
             value = value.items[-1]
         elif isinstance(value, Node) and value.inputs and (value.op in SAME | JOINS or _axes_only(value, selected)):
             value = value.inputs[0]
+        elif isinstance(value, Node) and (mirrored := _mirrored(value)) is not None:
+            value = mirrored
         else:
             break
     if not isinstance(value, Node):
@@ -148,6 +163,18 @@ def decision(value: Value, *, classes: bool = False, selected: bool = False) -> 
         numbers = all(isinstance(i, int | float) for i in both)
         return value if numbers and isinstance(test, Node) and test.op in HARD else None
     return value if value.op in HARD or (classes and value.op == "argmax") else None
+
+
+def _mirrored(value: Node) -> Node | None:
+    """Of ``-x``, ``1 - x`` and ``-1 * x``, by which the highest comes first: ``x``."""
+    if value.op in ("neg", "negative"):
+        return value.inputs[0] if value.inputs and isinstance(value.inputs[0], Node) else None
+    sides = value.inputs[:2] if value.op in ("sub", "mul") and len(value.inputs) > 1 else ()
+    inner = [i for i in sides if isinstance(i, Node)]
+    numbers = [i for i in sides if isinstance(i, int | float) and not isinstance(i, bool)]
+    if len(inner) != 1 or len(numbers) != 1 or (value.op == "sub" and sides[1] is not inner[0]):
+        return None
+    return inner[0] if value.op == "sub" or numbers[0] < 0 else None
 
 
 def _axes_only(value: Node, selected: bool) -> bool:

@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal.questions.curves import factor
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.places import literal
 from trainwreck.code.rehearsal.questions.schedules import driven, schedules
+from trainwreck.code.rehearsal.questions.terms import losses_of
 
 ADAPTIVE = frozenset(["Adam", "AdamW", "NAdam", "RAdam", "Adamax"])
 COUPLED = frozenset(["SGD", "Adam", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax"])
@@ -30,6 +31,10 @@ LOW_WAY = 2e-3
 layer of 1,000 inputs are ten times as large."""
 LARGE_L2, LARGE_DECAY = 0.1, 1.0
 """Usual are 1e-5 to 1e-2 as a penalty, 0.01 to 0.3 decoupled (AdamW)."""
+DECOUPLED = 0.01
+"""The default of AdamW; penalties for Adam are 1e-6 to 1e-3."""
+HIGH_FOR_PRETRAINED = 0.01
+"""Fine-tuning with adaptive optimizers takes 1e-5 to 1e-3."""
 LARGE_EPS = 0.01
 """Usual are 1e-10 to 1e-3; gradients of a network are mostly below 0.01."""
 OWN_RATE = frozenset(["OneCycleLR", "CyclicLR", "MultiplicativeLR", "LambdaLR"])
@@ -126,6 +131,60 @@ def decay(run: Rehearsing) -> Iterator[Answer]:
             text = f"a weight decay of {known:g} for {optimizer.name} shrinks the weights faster than they learn"
             text += f" (usual: {usual})"
             yield Answer(where, text, (optimizer.place,))
+
+
+def coupled(run: Rehearsing) -> Iterator[Answer]:
+    """A decay that is one for AdamW reaches a group of Adam, which adds it to the gradient."""
+    for optimizer, _, value, _ in groups(run, "weight_decay", 4):
+        known = number(run, value)
+        if optimizer.kind != "torch.optim.Adam" or optimizer.place is None or known is None:
+            continue
+        if known >= DECOUPLED and optimizer.get("decoupled_weight_decay") is None:
+            text = f"weight_decay={known:g} in Adam is an L2 penalty inside the adaptive step, not decay"
+            yield Answer(optimizer.place, text)
+
+
+def penalty(run: Rehearsing) -> Iterator[Answer]:
+    """The squares of all weights are added to the loss with a factor that shrinks them faster than they learn."""
+    for event, found in losses_of(run):
+        squares = [t for t in found if _squared_weight(t.node) and t.sure and not t.factors]
+        whole = [t for t in squares if all(r.op == "sum" for r in t.reductions)]
+        if len(whole) < 2 or len(whole) != len(squares) or len(found) == len(whole) or event.place is None:
+            continue
+        factor = min(t.weight for t in whole)
+        if factor >= LARGE_L2:
+            where = literal(run, factor, ("lambda", "weight_decay", "wd", "decay", "l2", "reg", "penalty"), event.place)
+            text = f"the squares of all weights are added to the loss {factor:g} times: they shrink faster than they"
+            yield Answer(where, f"{text} learn (usual: 1e-5 to 1e-2)", (event.place,))
+            return
+
+
+def _squared_weight(node: Node) -> bool:
+    squared = node.op == "square" or (node.op == "pow" and node.inputs[1:2] == (2,))
+    return squared and isinstance(node.inputs[0], Node) and node.inputs[0].op == "param"
+
+
+def high_for_pretrained(run: Rehearsing) -> Iterator[Answer]:
+    """An adaptive optimizer moves a whole network that was trained before, with a rate that wipes it out."""
+    for optimizer, group, value, _ in groups(run, "lr", 1):
+        rate, scale = number(run, value), _scale(run, optimizer)
+        params = getattr(group.entries.get("params"), "items", [])
+        if rate is None or scale is None or optimizer.name not in ADAPTIVE or optimizer.place is None:
+            continue
+        if rate * scale >= HIGH_FOR_PRETRAINED and any(_pretrained(p) for p in params):
+            where = literal(run, rate, ("lr", "learning_rate", "rate"), optimizer.place)
+            text = f"a learning rate of {rate * scale:g} for {optimizer.name} on weights that were trained before"
+            yield Answer(where, text, (optimizer.place,))
+
+
+def _pretrained(value: Value) -> bool:
+    """True for all parameters of a network of a library that was made with its trained weights."""
+    made = value.inputs[0] if isinstance(value, Node) and value.op == "parameters" and value.inputs else None
+    if not isinstance(made, Node) or made.op in OPAQUE:
+        return False
+    if made.full.startswith("torchvision.models."):
+        return made.options.get("weights") is not None or made.options.get("pretrained") is True
+    return made.op == "from_pretrained" or (made.full == "timm.create_model" and made.options.get("pretrained") is True)
 
 
 def epsilon(run: Rehearsing) -> Iterator[Answer]:

@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal.domain import Node, Obj, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.places import asked
 from trainwreck.code.rehearsal.questions.policy import log_probability
 from trainwreck.code.rehearsal.questions.preferences import Margin, margins
 from trainwreck.code.rehearsal.questions.terms import Term, parameters_behind
@@ -16,6 +17,7 @@ from trainwreck.code.rehearsal.questions.terms import Term, parameters_behind
 MOVES = frozenset(["getitem", "unsqueeze", "squeeze", "view", "reshape", "long", "to", "batch", "element", "flatten"])
 PICKS = frozenset(["gather", "take_along_dim"])
 LIKELIHOODS = frozenset(["log_softmax", "log_prob", "cross_entropy"])
+MAX_CHAIN = 60
 
 
 def added(run: Rehearsing) -> Iterator[Answer]:
@@ -29,6 +31,9 @@ def added(run: Rehearsing) -> Iterator[Answer]:
             if not same or any(t.sign != term.sign for t in same):
                 continue
             place = next((n.place for n in reversed(term.path) if n.op in ("add", "sub") and n.place), None)
+            call = asked(term.node)
+            if place is not None and call is not None and call[1] is not place[1]:
+                place = call  # a function of its own takes them apart as they are given
             if place is not None:
                 yield Answer(place, "the reference's log-probability is added to the policy's: it has to be taken off")
                 return
@@ -56,6 +61,27 @@ def unrelated(run: Rehearsing) -> Iterator[Answer]:
             text = "the reference has weights of its own: those of the policy were never copied into it"
             yield Answer(holder.place, text, (margin.node.place,) if margin.node.place is not None else ())
             return
+
+
+def too_early(run: Rehearsing) -> Iterator[Answer]:
+    """The reference is a copy of the policy from before its weights were loaded."""
+    for margin in margins(run):
+        live, still = _sides(margin)
+        for term in still if live else ():
+            mine, other = parameters_behind(term.node), parameters_behind(live[0].node)
+            copy = next((o for o in run.objects if is_module(o) and o.copy_of is not None and o.place is not None
+                         and {id(p) for p in run.parameters(o)[0]} >= mine.keys()), None)  # fmt: skip
+            if not mine or mine.keys() & other.keys() or copy is None or copy.copy_of is None:
+                continue
+            loads = [e for e in run.tape if e.name == "load_state_dict" and e.place is not None]
+            later = [e for e in loads if e.subject is copy.copy_of and e.serial > copy.serial]
+            if later and not any(e.subject is copy and e.serial > copy.serial for e in loads):
+                before = any(e.subject is copy.copy_of and e.serial < copy.serial for e in loads)
+                resumes = before or any(e.name == "backward" and e.serial < later[0].serial for e in run.tape)
+                if not resumes and not later[0].tests and copy.place is not None:
+                    text = "this copies the policy before its weights are loaded: the reference keeps random ones"
+                    yield Answer(copy.place, text, tuple(p for p in (later[0].place,) if p is not None))
+                    return
 
 
 def _poured(node: Node, mine: dict[int, Node]) -> bool:
@@ -115,10 +141,16 @@ def _root(term: Term) -> Node | None:
 def _before(term: Term) -> list[Node]:
     """What was done to a log-probability up to where the tokens were picked, this included."""
     found: list[Node] = []
-    for inner in (*term.path, *ancestors(term.node, through=lambda n: n.op not in LIKELIHOODS)):
+    for inner in term.path:
         found.append(inner)
         if inner.op in PICKS:
+            return found
+    at: Node | None = term.node
+    while at is not None and len(found) < MAX_CHAIN:
+        found.append(at)
+        if at.op in PICKS | LIKELIHOODS:
             break
+        at = next((i for i in at.inputs if isinstance(i, Node) and _origin(i) is not None), None)
     return found
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.bounds import origin
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj, Value
+from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.policy import surrogates
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
-from trainwreck.code.rehearsal.questions.terms import axes, number_of
+from trainwreck.code.rehearsal.questions.terms import axes, number_of, terms, weighed_at
 
 BACKWARDS = pattern(r"reversed\(|::\s*-1|-1,\s*-1\)|flip|, -1\)$")
 """How a loop from the last element to the first is written."""
@@ -135,3 +137,68 @@ def equal_groups(run: Rehearsing) -> Iterator[Answer]:
 def _random_after(behind: list[Node], picked: Node) -> bool:
     inside = {id(n) for n in ancestors(picked)}
     return any(n.op in DRAWN for n in behind if id(n) not in inside or n.serial > picked.serial)
+
+
+def one_answer(run: Rehearsing) -> Iterator[Answer]:
+    """The answers of a group are compared with their mean, and a group has one answer."""
+    for event, found in surrogates(run):
+        for node in ancestors(found.advantage, through=_arithmetic):
+            if node.op != "sub" or len(node.inputs) < 2:
+                continue
+            mean = next((n for n in parts(node.inputs[1]) if n.op == "mean" and n.inputs), None)
+            whole = mean.inputs[0] if mean is not None else None
+            if mean is None or not isinstance(whole, Node) or whole is not node.inputs[0] or whole.op not in VIEWS:
+                continue
+            axis, dims = along(mean), whole.shape.dims
+            known = isinstance(axis, int) and not whole.shape.open and -len(dims) <= axis < len(dims)
+            if not known or dims[axis] != 1 or len(dims) < len(VIEWS):
+                continue
+            place = _number_of_answers(run, whole) or mean.place
+            if place is not None:
+                text = "a group has one answer, which is its own mean: all advantages are zero"
+                yield Answer(place, text, tuple(p for p in (node.place, event.place) if p is not None))
+                return
+
+
+VIEWS = frozenset(["view", "reshape"])
+
+
+def _number_of_answers(run: Rehearsing, whole: Node) -> Place | None:
+    """Where the one that a table of groups is cut by is written."""
+    at, scope = whole.place if whole.place is not None else (None, None)
+    for side in at.args if isinstance(at, ast.Call) else ():
+        known = isinstance(side, ast.Constant) or scope is None
+        place = origin(run.project, side, scope) if not known and scope is not None else None
+        if place is not None and isinstance(place[0], ast.Constant) and place[0].value == 1:
+            return place
+    return None
+
+
+ORDINARY = 0.4
+"""An entropy bonus beside standardised advantages weighs 0 to 0.1 (PPO, arXiv:1707.06347: 0.01); from here on the
+gradient of the entropy is as large as that of the objective."""
+
+
+def entropy_outweighs(run: Rehearsing) -> Iterator[Answer]:
+    """The entropy of the policy counts as much as what it is paid for, whose advantages are standardised."""
+    for event, found in surrogates(run):
+        standard = any(n.op == "div" and len(n.inputs) > 1 and _standardises(n) for n in ancestors(found.advantage))
+        weight = abs(found.term.weight)
+        for term in terms(event.subject) if standard and weight and found.sign < 0 else ():
+            inner = term.node.op == "entropy" and not term.factors
+            if inner and term.sign < 0 and -term.weight > ORDINARY * weight and term.reductions[-1:] != ():
+                means = all(n.op == "mean" for n in (*term.reductions, *found.term.reductions))
+                place = weighed_at(run, term, ORDINARY) if means else None
+                if place is not None:
+                    text = f"the entropy counts {-term.weight / weight:g} times as much as standardised advantages"
+                    yield Answer(place, text, tuple(p for p in (found.place, event.place) if p is not None))
+                    return
+
+
+def _standardises(node: Node) -> bool:
+    """True for a division by a deviation, whatever is added to that."""
+    below = node.inputs[1]
+    sides = (
+        [below, *below.inputs[:2]] if isinstance(below, Node) and below.op in ("add", "clamp", "maximum") else [below]
+    )
+    return any(_deviation(s) for s in sides)

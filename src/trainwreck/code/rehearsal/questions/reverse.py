@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
@@ -23,6 +22,7 @@ from trainwreck.code.rehearsal.questions.noising import levels
 from trainwreck.code.rehearsal.questions.returns import BACKWARDS
 from trainwreck.code.rehearsal.questions.roles import JOINS
 from trainwreck.code.rehearsal.questions.sums import ONE, Crooked, Sum, number_in, work_out
+from trainwreck.core.row import Row
 
 DATA, ADDED = -1, -2
 """Keys of the sums: the clean data, the noise that was added to them."""
@@ -33,7 +33,7 @@ MIDDLE = (0.15, 0.85)
 PURE = 0.02
 
 
-class Step(NamedTuple):
+class Step(Row):
     """From what the network was given and answered at one time (turn) to what it is given next."""
 
     asked: Event
@@ -101,7 +101,7 @@ def _alone(value: Value) -> Node | None:
 
 
 # ---------------------------------------------------------------------- one step
-class Level(NamedTuple):
+class Level(Row):
     """At ``time`` (as the network is told it) it is given ``signal x0 + noise e``, and asked for ``wanted``."""
 
     time: float

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, carries, graph, parts
+from trainwreck.core.row import Row
 
 STRUCTURE = frozenset(
     """view reshape permute transpose t T mT H squeeze unsqueeze flatten contiguous clone to float double half bfloat16
@@ -151,7 +151,7 @@ def loss_place(node: Node) -> Place | None:
     return node.owner.place if node.owner is not None and node.owner.place is not None else node.place
 
 
-class Bounds(NamedTuple):
+class Bounds(Row):
     """All values lie in ``low..high``. ``free``: really spread over all of it, without a bound that is known."""
 
     low: float

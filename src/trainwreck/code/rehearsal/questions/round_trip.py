@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
@@ -21,6 +20,7 @@ from trainwreck.code.rehearsal.questions.coordinates import spread
 from trainwreck.code.rehearsal.questions.paths import key_of
 from trainwreck.code.rehearsal.questions.roles import JOINS, RAW, STRUCTURE, core, given, learns, trained
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
+from trainwreck.core.row import Row
 
 ROWS = 8
 EXACT, APART = 1e-3, 0.05
@@ -32,7 +32,7 @@ PASSES = STRUCTURE | frozenset(["batch", "element", "astype", "float", "cpu", "n
 MAX_CHAIN = 30
 
 
-class Learned(NamedTuple):
+class Learned(Row):
     """An output of the network, and what the loss compares it with."""
 
     output: Node
@@ -40,7 +40,7 @@ class Learned(NamedTuple):
     loss: Node
 
 
-class Rows(NamedTuple):
+class Rows(Row):
     """Where annotations are taken whole: the value, and the place where their array comes from."""
 
     value: Node

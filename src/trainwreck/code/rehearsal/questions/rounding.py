@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.bounds import origin
 from trainwreck.code.rehearsal import Rehearsing
@@ -14,6 +13,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.averaging import updates
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, users
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 CASTS = frozenset(["to", "bfloat16", "float", "double", "half", "type"])
 ADAPTIVE = 4e-4
@@ -40,7 +40,7 @@ ADAMS = frozenset(["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop"])
 def lost_in_bfloat16(run: Rehearsing) -> Iterator[Answer]:
     """Weights in bfloat16 that one of torch's optimizers moves in steps which mostly round to nothing."""
     start = min((e.serial for e in run.tape if e.name == "backward"), default=0)
-    last = _types(run, start)
+    last = types_of(run, start)
     for optimizer in [o for o in run.objects if is_optimizer(o)]:
         if not _small(run, optimizer):
             continue
@@ -51,11 +51,11 @@ def lost_in_bfloat16(run: Rehearsing) -> Iterator[Answer]:
         cast = next(iter(kinds.values()))
         if not cast.maybe and (len(kinds) == 1 or cast.event is None):
             text = f"updates with a rate of {optimizer.get('lr', 1):g} are mostly rounded away in bf16 weights"
-            place = _chosen(run, cast.event) if cast.event is not None else cast.place
+            place = chosen_at(run, cast.event) if cast.event is not None else cast.place
             yield Answer(place, text, tuple(p for p in (optimizer.place,) if p is not None))
 
 
-class Cast(NamedTuple):
+class Cast(Row):
     """What decided the type of a parameter."""
 
     name: str
@@ -64,7 +64,7 @@ class Cast(NamedTuple):
     event: Event | None = None
 
 
-def _types(run: Rehearsing, start: int) -> dict[int, Cast]:
+def types_of(run: Rehearsing, start: int) -> dict[int, Cast]:
     """By ``id`` of a parameter: what its type was set to last before training, where anything did."""
     found: dict[int, Cast] = {}
     switches = [e for e in run.tape if e.name == "set_default_dtype" and e.place is not None and e.serial < start]
@@ -128,7 +128,7 @@ def _small(run: Rehearsing, optimizer: Obj) -> bool:
     return 0 < rate / (1 - momentum) <= PLAIN
 
 
-def _chosen(run: Rehearsing, cast: Event) -> Place:
+def chosen_at(run: Rehearsing, cast: Event) -> Place:
     """Where the type is written: under the name that the cast is given, else the cast itself."""
     assert cast.place is not None
     node, scope = cast.place

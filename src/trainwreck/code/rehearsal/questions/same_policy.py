@@ -8,6 +8,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.canonical import canon
 from trainwreck.code.rehearsal.questions.terms import losses_of, parameters_behind
 
@@ -85,3 +86,32 @@ def _several(run: Rehearsing, event: Event, new: Node) -> bool:
 
 def _single(over: Value) -> bool:
     return isinstance(over, Items) and not over.more and len(over.items) == 1
+
+
+def averaged_ratios(run: Rehearsing) -> Iterator[Answer]:
+    """The ratio of an answer is the average of its tokens' ratios: clipped as one, it has to be the exponential of
+    the average of their logarithms (GSPO, arXiv:2507.18071)."""
+    for event, _ in losses_of(run):
+        for node in ancestors(event.subject, through=lambda n: n.grad):
+            if node.op not in ("clamp", "clip") or not node.grad or not node.inputs:
+                continue
+            mean, first = None, node.inputs[0]
+            while isinstance(first, Node) and first.inputs and first.op in AVERAGES:
+                mean = first if first.op in ("mean", "sum") and _along_tokens(first) else mean
+                sides = [i for i in first.inputs[:2] if isinstance(i, Node) and i.grad] if first.op == "mul" else []
+                first = sides[0] if sides else first.inputs[0]
+            difference = first.inputs[0] if isinstance(first, Node) and first.op == "exp" and first.inputs else None
+            if mean is None or mean.place is None or not isinstance(difference, Node) or difference.op != "sub":
+                continue
+            if all(isinstance(i, Node) and _origin(i) is not None for i in difference.inputs[:2]):
+                text = "ratios of tokens are averaged here: the ratio of a whole is the exponential of an average"
+                yield Answer(mean.place, text, tuple(p for p in (first.place, node.place) if p is not None))
+                return
+
+
+AVERAGES = frozenset(["mean", "sum", "mul", "div", "unsqueeze", "squeeze", "view", "reshape"])
+
+
+def _along_tokens(node: Node) -> bool:
+    """True for an average along one axis that is not that of the answers."""
+    return along(node) not in (None, 0)

@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along, sized_by, stacks
 from trainwreck.code.rehearsal.questions.carried import carried_samples
 from trainwreck.code.rehearsal.questions.factors import arguments
+from trainwreck.code.rehearsal.questions.gathered import samples
 from trainwreck.code.rehearsal.questions.roles import RAW, trained, users
 
 SWAPS = frozenset(["transpose", "swapaxes", "swapdims", "t", "T", "mT"])
@@ -33,6 +34,7 @@ BROADCAST = frozenset(["add", "sub", "mul", "div", "where", "maximum", "minimum"
 REDUCES = frozenset("mean sum max min amax amin argmax argmin std var logsumexp prod norm any all median".split())
 MADE = frozenset(["full", "zeros", "ones", "empty"])
 DRAWN = frozenset(["randperm", "randint", "permutation", "choice", "element", "integers"])
+LAID = frozenset(["setitem", "long", "float", "to", "from_numpy", "tensor", "as_tensor", "eq", "ne", "contiguous"])
 DEPTH = 90
 
 Known = dict[int, int | None]
@@ -63,6 +65,8 @@ def _computed(node: Node, known: Known, depth: int) -> int | None:
         return found.pop() if len(found) == 1 else None
     if op in CONVOLUTIONS:
         return 0
+    if op in ("tensor", "as_tensor", "array", "asarray") and isinstance(first, tuple | Items):
+        return 0 if samples(_listed(first)) else None
     if op in ("stack", "cat", "concat", "concatenate"):
         return _joined(node, first, known, depth)
     if op == "pad_packed_sequence":
@@ -122,18 +126,7 @@ def _collated(node: Node, first: Value, known: Known, depth: int) -> int | None:
         elif at.op in MADE and (counted := _counted(at)) is not None:
             found = counted
             break
-        elif at.op not in (
-            "setitem",
-            "long",
-            "float",
-            "to",
-            "from_numpy",
-            "tensor",
-            "as_tensor",
-            "eq",
-            "ne",
-            "contiguous",
-        ):
+        elif at.op not in LAID:
             return None
         at = at.inputs[0] if at.inputs else None
     else:
@@ -157,10 +150,16 @@ def _open(value: Value) -> bool:
     return isinstance(value, Items) and value.more
 
 
+def _listed(value: Value) -> list[Value]:
+    return list(value) if isinstance(value, tuple) else list(value.items) if isinstance(value, Items) else []
+
+
 def _joined(node: Node, first: Value, known: Known, depth: int) -> int | None:
-    items = list(first) if isinstance(first, tuple) else list(first.items) if isinstance(first, Items) else []
+    items = _listed(first)
     found = {_axis(i, known, depth) for i in items}
     dim = (*arguments(node), 0)[0]
+    if node.op == "stack" and samples(items):
+        return dim if isinstance(dim, int) and dim >= 0 else None
     axis = found.pop() if len(found) == 1 else None
     if axis is None or not isinstance(dim, int):
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value, is_module
@@ -17,6 +16,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.joined_columns import columns_of
 from trainwreck.code.rehearsal.questions.paths import statistic
 from trainwreck.code.rehearsal.questions.roles import JOINS, bounds, trained
+from trainwreck.core.row import Row
 
 LARGE = 40.0
 """Root mean square from which on inputs or targets are far from what initialisation and rates are made for (about 1).
@@ -26,14 +26,14 @@ LAYERS = frozenset(["linear", "conv1d", "conv2d", "conv3d", "lstm", "gru", "rnn"
 REGRESSIONS = frozenset(["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
 BOUNDED = {"tanh": (0.0, 0.6), "sigmoid": (0.5, 0.3), "sin": (0.0, 0.7), "cos": (0.0, 0.7), "softmax": (0.1, 0.1)}
 KEEPS = frozenset(
-    """getitem batch element part reshape view astype float to from_numpy tensor as_tensor array asarray clone copy data
-    contiguous squeeze unsqueeze permute transpose flatten expand double float32 detach numpy T pin_memory roll flip
-    values ascontiguousarray item cpu cuda loaded concatenate cat stack hstack vstack repeat tile sort pad tolist
-    float64 index_select take either setitem unfold attribute""".split()
+    """getitem batch element part split reshape view astype float to from_numpy tensor as_tensor array asarray clone
+    copy data contiguous squeeze unsqueeze permute transpose flatten expand double float32 detach numpy T pin_memory
+    roll flip values ascontiguousarray item cpu cuda loaded concatenate cat stack hstack vstack repeat tile sort pad
+    tolist float64 index_select take either setitem unfold attribute""".split()
 )
 
 
-class Size(NamedTuple):
+class Size(Row):
     """Centre and spread (standard deviation) of the numbers."""
 
     centre: float

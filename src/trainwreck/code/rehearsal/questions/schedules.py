@@ -16,6 +16,7 @@ from trainwreck.code.rehearsal.questions.clocks import zero_written
 from trainwreck.code.rehearsal.questions.counts import counts_batches, number, times, trips
 from trainwreck.code.rehearsal.questions.curves import APART, FUNCTIONS, NEVER_SEEN, factor, faded, idle_for
 from trainwreck.code.rehearsal.questions.gradients import steps
+from trainwreck.code.rehearsal.questions.places import apart
 
 HORIZONS = {
     "CosineAnnealingLR": ("T_max", 1), "CosineAnnealingWarmRestarts": ("T_0", 1),
@@ -301,7 +302,7 @@ def stale(run: Rehearsing) -> Iterator[Answer]:
         if later is not None and later.place is not None:
             text = f"this takes the place of the optimizer that {scheduler.name} moves: its own rate stays as it is"
             places = tuple(p for p in (scheduler.place, last.place) if p is not None)
-            yield Answer(_apart(later, mine) or later.place, text, places)
+            yield Answer(apart(later, mine) or later.place, text, places)
             continue
         after = [
             s for s in steps(run) if (s.turns and s.turns[-1].node is last.turns[-1].node) or s.serial > moved[0].serial
@@ -313,20 +314,20 @@ def stale(run: Rehearsing) -> Iterator[Answer]:
         new = [
             s.subject
             for s in now
-            if held & {id(p) for p in s.state.get("held", ())} and s.subject.serial > mine[0].serial
+            if (held & {id(p) for p in s.state.get("held", ())} or _in_place_of(run, s.subject, mine))
+            and s.subject.serial > mine[0].serial
         ]
         if new and new[-1].place is not None and not last.maybe:
             text = f"this takes the place of the optimizer that {scheduler.name} moves: its own rate stays as it is"
             places = tuple(p for p in (scheduler.place, last.place) if p is not None)
             first = new[-1] if new[-1].serial > scheduler.serial else scheduler
-            yield Answer(_apart(first, mine) or new[-1].place, text, places)
+            yield Answer(apart(first, mine) or new[-1].place, text, places)
 
 
-def _apart(made: Obj, others: list[Obj]) -> Place | None:
-    """Where an object is made; the call of what makes it, where the others come out of the same function."""
-    shared = {id(at[0]) for o in others for at in (*o.stack, o.place) if at is not None}
-    ways = [at for at in (*made.stack, made.place) if at is not None]
-    return next((at for at in reversed(ways) if id(at[0]) not in shared), made.place)
+def _in_place_of(run: Rehearsing, optimizer: Obj, mine: list[Obj]) -> bool:
+    """True where an attribute that held one of these optimizers got this one (the network may be a new one too)."""
+    changes = (e for e in run.tape if e.name == "set" and len(e.args) > 1 and e.args[1] is optimizer)
+    return any(any(e.options.get("old") is o for o in mine) for e in changes)
 
 
 def _later(run: Rehearsing, scheduler: Obj, mine: list[Obj], last: Event) -> Obj | None:

@@ -177,7 +177,7 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
             yield from _kept_apart(run, node, told)
             continue
         texts = [ast.unparse(compare.left), ast.unparse(compare.comparators[0])]
-        sides = _kept_sides(texts, holder.body)
+        sides = _kept_sides(texts, holder.body) or _set_within(run, texts, holder.body)
         otherwise = not sides and compare is holder.test
         if otherwise:  # no better than the best: patience runs out; else it is kept
             sides = _kept_sides(texts, holder.orelse)
@@ -215,10 +215,29 @@ def _climbed(metric: Value) -> bool:
 def _kept_sides(texts: list[str], body: list[ast.stmt]) -> list[int]:
     """Which of the compared ``texts`` the statements set anew: itself, or the record that it is an entry of."""
     assigned = (n for s in body for n in ast.walk(s) if isinstance(n, ast.Assign | ast.AnnAssign))
-    kept = {name for n in assigned for name, _ in named(n)}
+    kept = {name for n in assigned for name, _ in named(n)} | {r for s in body for r in _updated(s)}
     return [n for n, text in enumerate(texts) if text in kept] or [
         n for n, text in enumerate(texts) if kept & set(_records(text))
     ]
+
+
+def _updated(statement: ast.stmt) -> Iterator[str]:
+    """The entries that ``best.update(acc=acc)`` and ``setattr(best, "acc", acc)`` write."""
+    for call in (n for n in ast.walk(statement) if isinstance(n, ast.Call)):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "update":
+            given = call.args[0] if call.args else None
+            keys = [k.value for k in given.keys if isinstance(k, ast.Constant)] if isinstance(given, ast.Dict) else []
+            holder = ast.unparse(call.func.value)
+            yield from (f"{holder}[{key!r}]" for key in (*keys, *(k.arg for k in call.keywords)))
+        elif last_name(call.func) == "setattr" and len(call.args) > 2 and isinstance(call.args[1], ast.Constant):
+            yield f"{ast.unparse(call.args[0])}.{call.args[1].value!s}"
+
+
+def _set_within(run: Rehearsing, texts: list[str], body: list[ast.stmt]) -> list[int]:
+    """Which of the two is an attribute that a method sets which the statements call."""
+    inside = {id(n) for s in body for n in ast.walk(s) if isinstance(n, ast.Call)}
+    names = {e.args[0] for e in run.tape if e.name == "set" and any(id(p[0]) in inside for p in e.stack)}
+    return [n for n, text in enumerate(texts) if "." in text and text.rpartition(".")[2] in names]
 
 
 def _records(text: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
@@ -13,12 +12,13 @@ from trainwreck.code.rehearsal.graph import OPAQUE, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, core
 from trainwreck.code.rehearsal.questions.terms import Term, losses_of, number_of, parameters_behind
+from trainwreck.core.row import Row
 
 SOFT = frozenset(["softmax"])
 LOGS = frozenset(["log_softmax"])
 
 
-class Lesson(NamedTuple):
+class Lesson(Row):
     """``learner`` (a log-softmax) is drawn to ``goal`` (a softmax without gradient), in one summand of a loss."""
 
     event: Event

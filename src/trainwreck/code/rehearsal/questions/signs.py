@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -14,6 +13,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, behind, bounds, core, learns, users
+from trainwreck.core.row import Row
 
 ERRORS = frozenset(
     """cross_entropy nll_loss binary_cross_entropy binary_cross_entropy_with_logits mse_loss l1_loss smooth_l1_loss
@@ -25,7 +25,7 @@ NEGATIVE = pattern(r"neg|diff|other|wrong", re.IGNORECASE)
 POSITIVE = pattern(r"pos|same|match", re.IGNORECASE)
 
 
-class Term(NamedTuple):
+class Term(Row):
     """A summand of an objective: ``sign`` +1 if it is minimised, -1 if maximised, 0 where that depends on data."""
 
     node: Node

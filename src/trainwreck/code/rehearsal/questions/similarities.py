@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.exploring import worked_out
+from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, bounds, trained
 from trainwreck.code.rehearsal.questions.terms import number_of
 from trainwreck.code.rehearsal.questions.views import has_length as _length
@@ -50,12 +54,73 @@ def scaled(run: Rehearsing) -> Iterator[Answer]:
             unit = all(isinstance(s, Node) and _unit(s) for _, _, s in sides)
         else:
             unit = isinstance(at, Node) and _cosine(at)
+        if place is None and unit and isinstance(at, Node) and node.op == "cross_entropy":
+            yield from _scale_left_out(run, at)
         if place is None or not unit:
             continue
         if factor <= 1 / HOT or factor >= 1 / COLD:
             text = f"similarities between -1 and 1 are multiplied by {factor:.3g}: the loss is "
             yield Answer(place, text + ("nearly flat" if factor < 1 else "a hard maximum"))
             return
+
+
+def _scale_left_out(run: Rehearsing, product: Node) -> Iterator[Answer]:
+    """A network learns one number, the scale of its similarities, and they go into the softmax without it."""
+    reached = {id(p) for e in run.tape if e.name == "backward" for p in e.state.get("reached", [])}
+    for event in steps(run):
+        for param in held(event):
+            one = not param.shape.open and all(d == 1 for d in param.shape.dims)
+            if one and id(param) not in reached and param.trainable and param.place is not None and product.place:
+                text = "these lie between -1 and 1, and go into the softmax without the scale that is learned for them"
+                yield Answer(product.place, text, (param.place,))
+                return
+
+
+def without_exponential(run: Rehearsing) -> Iterator[Answer]:
+    """A scale is learned as a logarithm (``Parameter(log(1 / 0.07))``), and similarities are multiplied by it as it
+    is."""
+    for node in trained(run):
+        if node.op not in ("mul", "div") or len(node.inputs) < 2:
+            continue
+        for scale, rest in (node.inputs[:2], node.inputs[1::-1]):
+            if (
+                not isinstance(scale, Node)
+                or not isinstance(rest, Node)
+                or not (_unit(rest) or _product_of_units(rest))
+            ):
+                continue
+            way, at = [], scale
+            while isinstance(at, Node) and at.op in KEEPS_NUMBER and at.inputs:
+                way.append(at)
+                at = at.inputs[0]
+            made = at.place if isinstance(at, Node) and at.op == "param" else None
+            if made is not None and any(
+                isinstance(c, ast.Call) and last_name(c.func) in LOGARITHMS for c in ast.walk(made[0])
+            ):
+                place = next((n.place for n in way if n.place is not None), None) or node.place
+                if place is not None:
+                    text = "the scale is learned as a logarithm, and the similarities are multiplied by it as it is"
+                    yield Answer(place, text, (made,))
+                    return
+
+
+KEEPS_NUMBER = STRUCTURE | {"clamp", "clip", "minimum", "maximum", "min", "max"}
+LOGARITHMS = frozenset(["log", "log2", "log10"])
+
+
+def _product_of_units(node: Node) -> bool:
+    """True for similarities of vectors of length one, whatever they were multiplied by before."""
+    at: Value = node
+    for _ in range(FEW):
+        if not isinstance(at, Node):
+            return False
+        if _cosine(at):
+            return True
+        at = at.inputs[0] if at.op in STRUCTURE and at.inputs else None
+    return False
+
+
+FEW = 8
 
 
 def _side(value: Value) -> tuple[float, Place | None, Value]:
@@ -194,3 +259,22 @@ def heating(run: Rehearsing) -> Iterator[Answer]:
             place = (node.place,) if node.place is not None else ()
             yield Answer(tau.place, "the temperature grows while the training goes on", place)
             return
+        first, last = worked_out(tau, 0), worked_out(tau, LATE)
+        if first is None or last is None or first <= 0:
+            continue
+        text = ""
+        if last > first * (1 + SLIGHT):
+            text = f"the temperature grows while the training goes on: from {first:.3g} to {min(last, 1e9):.3g}"
+        elif last < FROZEN < first:
+            text = f"the temperature falls to {last:.1g}: nothing holds it where the choice still has a gradient"
+        if text:
+            yield Answer(tau.place, text, (node.place,) if node.place is not None else ())
+            return
+
+
+LATE = 10**7
+"""A turn after all that are counted: the last one of a loop whose number is known."""
+SLIGHT = 0.05
+FROZEN = 1e-3
+"""Below this a relaxed choice is a hard one, and its gradient is zero or not finite; published schedules end at 0.1 to
+0.5 (Jang et al., arXiv:1611.01144)."""

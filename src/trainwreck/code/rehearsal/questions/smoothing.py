@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE, RUNNING
 from trainwreck.code.rehearsal.questions.paths import key_of, meets, statistic
 from trainwreck.code.rehearsal.questions.roles import JOINS, backwards
 from trainwreck.code.rehearsal.questions.windows import GATHERS, PASSES, Linear, columns, linear, windows_behind
+from trainwreck.core.row import Row
 
 THROUGH = PASSES | JOINS
 """What leaves the elements of a window as they are, joined windows among it."""
@@ -25,7 +25,7 @@ REDUCES = frozenset(["mean", "sum", "median", "average", "nanmean", "max", "min"
 MAX_CHAIN = 12
 
 
-class Origin(NamedTuple):
+class Origin(Row):
     """A series that another one was computed from element by element: how far each element looks ahead in it."""
 
     root: Node

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, backwards
 from trainwreck.code.rehearsal.questions.targets import bootstraps, fits
 from trainwreck.code.rehearsal.questions.terms import number_of, parameters_behind
+from trainwreck.core.row import Row
 
 PASSES = STRUCTURE | frozenset(["sum", "mean", "either", "clamp", "clip", "part"])
 PROBABILITIES = frozenset(["softmax", "exp", "sigmoid"])
@@ -20,7 +20,7 @@ WIDEST = math.log(2)
 """The most entropy of an action between -1 and 1, in one dimension: that of equally likely ones."""
 
 
-class Piece(NamedTuple):
+class Piece(Row):
     """A summand: how often it counts (the sign is what matters), what it is, and where its sign was given."""
 
     weight: float

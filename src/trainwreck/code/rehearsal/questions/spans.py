@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -38,6 +39,11 @@ ENDS_AT_ZERO = frozenset(
     """PolynomialLR get_linear_schedule_with_warmup get_cosine_schedule_with_warmup
     get_polynomial_decay_schedule_with_warmup""".split()
 )
+GONE = 1 / 3
+"""A decay by the same factor each time that is down to ``DEAD`` in this share of the run leaves 1e-9 of the rate at its
+end: recipes leave 1e-3 and more."""
+BY_A_FACTOR = {"ExponentialLR": ("gamma", 1), "MultiplicativeLR": ("lr_lambda", 1), "StepLR": ("gamma", 2)}
+"""The argument that says by which factor such a schedule shrinks the rate, with its place."""
 SAMPLES = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 AHEAD = (0.02, 0.05, 0.1, 0.2, 0.5)
 """Shares of a schedule at which its highest rate is looked for."""
@@ -88,6 +94,9 @@ def _told(run: Rehearsing, scheduler: Obj, done: float) -> tuple[str, Value]:
     kept = any(e.name == "state_dict" and e.subject is scheduler for e in run.tape)  # goes on in another run
     if name == "LambdaLR":
         return _function(run, scheduler, done, kept)
+    gone = _gone(run, scheduler, done)
+    if gone:
+        return gone, None
     if name not in HORIZONS or name == "get_scheduler":
         return "", None
     for value in horizon(run, scheduler):
@@ -104,6 +113,26 @@ def _told(run: Rehearsing, scheduler: Obj, done: float) -> tuple[str, Value]:
         if short and name == "CosineAnnealingLR":
             return f"{name} is at its end after {unit:.1%} of the run, and the rate rises again", value
     return "", None
+
+
+def _gone(run: Rehearsing, scheduler: Obj, done: float) -> str:
+    """What is said of a decay by the same factor each time that is at its end when the run has hardly begun."""
+    if scheduler.name not in BY_A_FACTOR:
+        return ""
+    by = scheduler.get(*BY_A_FACTOR[scheduler.name], 0.1)
+    shrinks = [number(run, by)]
+    if scheduler.name == "MultiplicativeLR":
+        shrinks = [_factor(run, scheduler, int(done * share)) for share in SAMPLES]
+    each = number(run, scheduler.get("step_size", 1)) if scheduler.name == "StepLR" else 1.0
+    if each is None or each < 1 or any(s is None or not 0 < s < 1 for s in shrinks):
+        return ""
+    weakest = max(s for s in shrinks if s is not None)
+    left = weakest ** (GONE * done / each)
+    if left > DEAD or done < each * len(SAMPLES):
+        return ""
+    over = math.log(DEAD) / math.log(weakest) * each / done
+    text = f"{scheduler.name} shrinks the rate by {weakest:.2g} each time: less than {DEAD:g} of it"
+    return f"{text} is left after {over:.1%} of the run"
 
 
 def _begins(scheduler: Obj, done: float) -> bool:
@@ -228,8 +257,9 @@ def _place(run: Rehearsing, scheduler: Obj, value: Value) -> Place:
     """Where the length is worked out."""
     assert scheduler.place is not None
     node, scope = scheduler.place
-    if scheduler.name in HORIZONS and isinstance(node, ast.Call):
-        given = Call(node, scope).argument(*HORIZONS[scheduler.name])
+    said = BY_A_FACTOR if value is None and scheduler.name in BY_A_FACTOR else HORIZONS
+    if scheduler.name in said and isinstance(node, ast.Call):
+        given = Call(node, scope).argument(*said[scheduler.name])
         told = isinstance(given, ast.Name) and given.id in scope.params and bool(scheduler.stack)
         if told and scope.name != "__init__":
             return scheduler.stack[-1]

@@ -34,6 +34,7 @@ CHOSEN = frozenset(
 UNKNOWN = 1 << 40
 """Stands for a length that isn't known: more than any number of rows."""
 FITS = frozenset(["fit", "fit_transform"])
+_COMPUTED_WITH = frozenset("sub div mul add clip clamp where fillna nan_to_num digitize lt gt".split())
 MAX_WAYS = 48
 """Ways on each side: some questions compare all of one side with all of the other."""
 T = TypeVar("T")
@@ -45,8 +46,7 @@ class Sides:
     def __init__(self, run: Rehearsing) -> None:
         self.train: list[Path] = []
         self.held: list[tuple[Event, Path]] = []
-        seen: set[int] = set()
-        taught, judged = [], []
+        seen, taught, judged = set[int](), list[Node](), list[Node]()
         for _, node in trained(run):
             if id(node) not in seen:
                 seen.add(id(node))
@@ -149,20 +149,7 @@ def _learned(both: Sides, held: Path) -> bool:
 
 def _summaries(run: Rehearsing, node: Node) -> Iterator[tuple[Place, Node]]:
     """Statistics that ``node`` was computed with: where, and of which array."""
-    if node.op in (
-        "sub",
-        "div",
-        "mul",
-        "add",
-        "clip",
-        "clamp",
-        "where",
-        "fillna",
-        "nan_to_num",
-        "digitize",
-        "lt",
-        "gt",
-    ):
+    if node.op in _COMPUTED_WITH:
         for item in node.inputs[1:]:
             for inner in parts(item):
                 yield from _reduced(inner)
@@ -269,6 +256,8 @@ def same_data(run: Rehearsing) -> Iterator[Answer]:
             loader = batch.owner
             if not isinstance(loader, Obj) or id(loader) in learned or id(loader) in told or loader.place is None:
                 continue
+            if any(loader.options.get(name) is not None for name in ("sampler", "batch_sampler")):
+                continue  # it may take other rows of the same data
             told.add(id(loader))
             names = _names(run, loader.place).split()
             if (
@@ -387,9 +376,13 @@ def _written_at(place: Place) -> list[str]:
 
 
 def _names(run: Rehearsing, place: Place) -> str:
-    """The names that the statement at ``place`` gives to what it computes."""
+    """The names that the statement at ``place`` gives to what it computes; of ``a, b = f(x), f(y)`` the one."""
     statement = run.project.statement(*place)
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+    one, given = targets[0], getattr(statement, "value", None)
+    if isinstance(given, ast.Tuple) and isinstance(one, ast.Tuple):
+        inside = [any(n is place[0] for n in ast.walk(v)) for v in given.elts]
+        targets = [t for t, held in zip(one.elts, inside, strict=False) if held] or targets
     words = [n.id if isinstance(n, ast.Name) else n.attr for t in targets if t is not None for n in ast.walk(t)
              if isinstance(n, ast.Name | ast.Attribute)]  # fmt: skip
     return " ".join(words).lower()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from trainwreck.code.calls import written
 from trainwreck.code.pattern import pattern
@@ -63,6 +63,78 @@ def refused(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
+def refused_whole(run: Rehearsing) -> Iterator[Answer]:
+    """A whole network was saved, and is read without saying that a file of whole objects is meant.
+
+    ``weights_only`` is true by default since torch 2.6."""
+    for save in run.tape:
+        held = save.get("obj", 0)
+        if save.full != "torch.save" or not is_module(held) or not isinstance(held, Obj):
+            continue
+        for event in run.tape:
+            if event.name != "load" or event.serial < save.serial or event.place is None or event.full != "torch.load":
+                continue
+            same = _path(event.get("f", 0)) is not None and _path(event.get("f", 0)) == _path(save.get("f", 1))
+            if same and event.options.get("weights_only", True) is True and "?" not in event.options:
+                text = f"the file holds a whole {held.name}: since torch 2.6 it is refused without weights_only=False"
+                yield Answer(event.place, text, (save.place,) if save.place is not None else ())
+                return
+
+
+def _path(value: object) -> object:
+    """A path that can be compared: its text, or the value itself."""
+    if isinstance(value, Obj) and value.args and isinstance(value.args[0], str):
+        return value.args[0]
+    return value if isinstance(value, str) else id(value) if isinstance(value, Node) else None
+
+
+def taken_from(run: Rehearsing, wrapped: Collection[int]) -> Iterator[Answer]:
+    """A state that was taken from a wrapped network by one of the calls ``wrapped`` (by ``id``), and is given by
+    another call to one that isn't."""
+    for event in run.tape:
+        if event.name != "load_state_dict" or not is_module(event.subject) or event.place is None:
+            continue
+        given = [c for c in candidates(event.get("state_dict", 0)) if isinstance(c, Table)]
+        taken = _taken_at(given[0]) if len(given) == 1 and event.get("strict", 1, True) is True else None
+        if taken is not None and id(taken[0]) in wrapped and id(event.place[0]) not in wrapped:
+            text = "the names in this state begin with the prefix of the wrapper, and a network without it refuses them"
+            yield Answer(taken, text, (event.place,))
+            return
+
+
+def prefixed_by_wrapper(run: Rehearsing) -> Iterator[Answer]:
+    """The state of a network in ``DataParallel`` or ``DistributedDataParallel``, given to one that is in none."""
+    yield from _prefixed(run, "module.")
+
+
+def _prefixed(run: Rehearsing, prefix: str) -> Iterator[Answer]:
+    for event in run.tape:
+        if event.name != "load_state_dict" or not is_module(event.subject) or event.place is None:
+            continue
+        given = [c for c in candidates(event.get("state_dict", 0)) if isinstance(c, Table)]
+        names = {name for name, _ in run.named(event.subject)}
+        keys = set(given[0].entries) if len(given) == 1 and not given[0].more else set()
+        if not names or not keys or not all(isinstance(k, str) for k in keys):
+            continue
+        mine, theirs = (all(str(k).startswith(prefix) for k in some) for some in (names, keys))
+        bare = {str(k).removeprefix(prefix) for k in (keys if theirs else names)}
+        if mine != theirs and bare == (names if theirs else keys) and event.get("strict", 1, True) is True:
+            text = f"the names in this state {'begin' if theirs else 'do not begin'} with '{prefix}': it is refused"
+            taken = _taken_at(given[0]) if theirs else None
+            yield Answer(taken or event.place, text, (event.place,))
+            return
+
+
+def _taken_at(table: Table) -> Place | None:
+    """Where a state was taken from its network."""
+    value: object = next(iter(table.entries.values()), None)
+    for _ in range(6):
+        if isinstance(value, Node) and value.op == "state":
+            return value.place
+        value = value.inputs[0] if isinstance(value, Node) and value.inputs else None
+    return None
+
+
 def never_kept(run: Rehearsing) -> Iterator[Answer]:
     """The job goes on with its counter or its schedule, and its optimizer begins anew: the file doesn't hold it."""
     for resume in resumes(run):
@@ -104,7 +176,8 @@ def planned_again(run: Rehearsing) -> Iterator[Answer]:
         after = [m for m in moved if m.serial > start and not _told_where(m.subject)]
         before = [m for m in moved if m.serial < start]
         caught_up = any(not any(s.turns[-1:] == m.turns[-1:] for s in steps(run)) for m in after)
-        if restored and after and before and not caught_up and restored[-1].place is not None:
+        known = before or not isinstance(resume.loaded.result, Table)  # an earlier job, which is this program, had it
+        if restored and after and known and not caught_up and restored[-1].place is not None:
             text = "the optimizer is restored here, and its schedule is not: it begins anew"
             yield Answer(restored[-1].place, text, _saves(run, resume))
             return
@@ -208,6 +281,12 @@ def counter_unread(run: Rehearsing) -> Iterator[Answer]:
                     (node, scope), f"{name} is a name of this function: the count outside of it begins at zero"
                 )
                 return
+            if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute) and _counter(node.value, resume):
+                place = _loop_after(run, resume)
+                if not _attribute_read(run, target.attr) and place is not None:
+                    text = f"{written(target)} is where training stopped, and this loop begins anew"
+                    yield Answer(place, text, ((node, scope),))
+                    return
         for dropped in _always_the_same(run, resume):
             yield Answer(dropped, "the count is written into the file as a constant: training goes on from there")
             return
@@ -216,6 +295,29 @@ def counter_unread(run: Rehearsing) -> Iterator[Answer]:
                 if not any(COUNTER.search(k) for k in resume.entries) and decides(run, name):
                     yield Answer(resume.network.place, f"{name} is not in the file: it counts from zero again")
                     return
+
+
+def _attribute_read(run: Rehearsing, name: str) -> bool:
+    """True where the program reads an attribute of this name, or reads attributes by names that it works out."""
+    for walked in run.project.walked.values():
+        for scope in walked.scopes:
+            for node in scope.nodes:
+                if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Load):
+                    return True
+                if isinstance(node, ast.Call) and written(node.func) in ("getattr", "vars", "asdict"):
+                    return True
+    return False
+
+
+def _loop_after(run: Rehearsing, resume: Resume) -> Place | None:
+    """The loop over the epochs that goes on after the file was read: ``for epoch in range(n)``."""
+    for step in steps(run):
+        turn = step.turns[0] if step.serial > resume.loaded.serial and step.turns else None
+        loop = turn.node if turn is not None else None
+        if turn is not None and isinstance(loop, ast.For):
+            calls = [n for n in ast.walk(loop.iter) if isinstance(n, ast.Call) and written(n.func).endswith("range")]
+            return (loop, turn.scope) if calls and len(calls[0].args) == 1 else None
+    return None
 
 
 def _always_the_same(run: Rehearsing, resume: Resume) -> Iterator[Place]:
@@ -245,6 +347,8 @@ def _own_counts(scope: Scope) -> list[str]:
 
 def _counter(value: ast.expr | None, resume: Resume) -> bool:
     """True for ``blob["step"]`` by itself."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) and isinstance(value.right, ast.Constant):
+        value = value.left  # ``blob["epoch"] + 1``
     key = value.slice if isinstance(value, ast.Subscript) else None
     return isinstance(key, ast.Constant) and key.value in resume.entries and bool(COUNTER.search(str(key.value)))
 

@@ -39,7 +39,7 @@ def same_stream(run: Rehearsing) -> Iterator[Answer]:
             continue
         streamed = any(n.op == "batch" for n in behind)
         inside = [d for d in draws if streamed or (d.turns and d.turns[0].node is event.turns[0].node)]
-        seeds = [_seed(run, d) for d in draws]
+        seeds = [seed_of(run, d) for d in draws]
         known = [s for s in seeds if s is not None]
         if not inside or len(known) != len(seeds) or any(_varies(value) for _, value in known):
             continue
@@ -82,7 +82,7 @@ def iterable(data: Value) -> bool:
     return isinstance(data, Obj) and data.cls is not None and data.cls.find("__iter__") is not None
 
 
-def _seed(run: Rehearsing, draw: Node) -> tuple[Place, Value] | None:
+def seed_of(run: Rehearsing, draw: Node) -> tuple[Place, Value] | None:
     """Where the generator of a draw got its seed, and the seed; None where that isn't known."""
     given = draw.options.get("generator")
     makers = [given] if given is not None else [i for i in draw.inputs if _generator(i)]

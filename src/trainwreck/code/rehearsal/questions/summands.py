@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Value, candidates
@@ -13,13 +12,14 @@ from trainwreck.code.rehearsal.questions.cuts import DETACHES, HARD, switch_arou
 from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, unknown
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 MAX_LEAVES = 40
 LOGS = frozenset(["log", "log_softmax", "xlogy", "entropy"])
 KEEPS = STRUCTURE - DETACHES
 
 
-class Idle(NamedTuple):
+class Idle(Row):
     """A summand without a gradient, and the operation that took it away."""
 
     term: Node

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -15,6 +14,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.flags import Flag, ends, flags, key_of, over, timed
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
+from trainwreck.core.row import Row
 
 LEAST_DISCOUNT = 0.5
 """Discounts lie between 0.9 and 1 (Sutton and Barto, section 3.3); below a half something else is meant."""
@@ -27,7 +27,7 @@ CHOOSES = STRUCTURE | frozenset(
 )
 
 
-class Bootstrap(NamedTuple):
+class Bootstrap(Row):
     """``reward + discount * factors * value``: ``node`` is the sum, ``product`` its second term."""
 
     node: Node
@@ -38,7 +38,7 @@ class Bootstrap(NamedTuple):
     value: Node
 
 
-class Fitted(NamedTuple):
+class Fitted(Row):
     """A bootstrap that a loss compares with the output of a network."""
 
     event: Event

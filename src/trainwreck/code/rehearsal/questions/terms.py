@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.bounds import origin
 from trainwreck.code.rehearsal import Rehearsing
@@ -13,13 +12,14 @@ from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value, c
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions.places import once
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, backwards, core
+from trainwreck.core.row import Row
 
 REDUCING = frozenset(["mean", "sum", "nanmean", "nansum"])
 MAX_TERMS = 60
 PASSED = frozenset(["scale", "dropout", "all_reduce", "nan_to_num", "either"])
 
 
-class Term(NamedTuple):
+class Term(Row):
     """``weight * factors * reductions(node)`` is added to the loss."""
 
     node: Node
@@ -253,7 +253,7 @@ def axes(node: Node) -> tuple[int, ...] | None:
     return tuple(a for a in given if isinstance(a, int)) if isinstance(given, tuple) and given else None
 
 
-class Divergence(NamedTuple):
+class Divergence(Row):
     """A Gaussian KL term: of the posterior whose mean is ``mean``."""
 
     term: Term

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
 from trainwreck.code.rehearsal.questions.coordinates import NUMBERWISE, Root, Sources, spread
 from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
+from trainwreck.core.row import Row
 
 LINKS = frozenset(["sub", "add", "gt", "ge", "lt", "le", "eq", "ne"])
 """What sets positions against a number."""
@@ -34,7 +33,7 @@ KEEPS = (
 MAX_DEPTH = 200
 
 
-class Info(NamedTuple):
+class Info(Row):
     """``grid``: the axes (from the right) along which an array only tells positions. ``links``: where a number is tied
     to an axis. ``grids``: the positions that it was set against."""
 

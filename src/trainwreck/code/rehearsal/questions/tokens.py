@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.attending import attention, blind_mask, convolved, handed_mask
 from trainwreck.code.rehearsal.questions.roles import given, losses
 from trainwreck.code.rehearsal.questions.trails import END, MOVES, Trail, put_behind, start_of, trail
+from trainwreck.core.row import Row
 
 RECURRENT = frozenset(["lstm", "gru", "rnn"])
 RESHAPES = frozenset(["view", "reshape", "unflatten", "rearrange", "permute", "transpose", "movedim"])
@@ -20,7 +20,7 @@ TRANSDUCED = frozenset(["rnnt_loss", "rnntloss"])
 """Losses over all ways to lay the tokens along the frames."""
 
 
-class Shift(NamedTuple):
+class Shift(Row):
     """A loss over tokens: how many positions the target lies ahead of the token that the network saw last."""
 
     loss: Node
@@ -251,9 +251,17 @@ def double_shifted(run: Rehearsing) -> Iterator[Answer]:
         if any(s.ahead == 1 and s.fed is shift.fed for s in found):
             continue  # heads for several tokens ahead, that for the next one among them
         if shift.ahead == 2 and _sees_only_the_past(shift) is not None and shift.loss.place is not None:
-            cut = shift.sliced or shift.target.cut
+            cut = _before_the_model(shift) or shift.sliced or shift.target.cut
             place = cut.place if cut is not None and cut.place is not None else shift.loss.place
             yield Answer(place, "the target lies two tokens ahead: it is shifted a second time", _proof(shift))
+
+
+def _before_the_model(shift: Shift) -> Node | None:
+    """Where labels are shifted for a network that shifts them itself in its forward."""
+    own = shift.loss.place[1] if shift.loss.place is not None else None
+    if own is None or own.name != "forward":
+        return None
+    return next((c for c in shift.target.cuts if c.place is not None and c.place[1] is not own), None)
 
 
 def sees_the_future(run: Rehearsing) -> Iterator[Answer]:

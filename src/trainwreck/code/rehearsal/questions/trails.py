@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value, candidates
+from trainwreck.core.row import Row
 
 MOVES = frozenset(
     """view reshape flatten contiguous to long cuda cpu clone detach transpose permute t T ravel int unsqueeze squeeze
@@ -19,7 +19,7 @@ END = "end"
 """Symbol of a position that is counted from the end."""
 
 
-class Trail(NamedTuple):
+class Trail(Row):
     """Where tokens come from: the values at the root, the position of the first, and what else it depends on."""
 
     root: Node
@@ -27,6 +27,8 @@ class Trail(NamedTuple):
     symbols: tuple[tuple[object, int], ...]
     cut: Node | None
     """The slice nearest to the use."""
+    cuts: tuple[Node, ...] = ()
+    """All slices, that one first."""
 
 
 def trail(value: Value) -> Trail | None:
@@ -34,6 +36,7 @@ def trail(value: Value) -> Trail | None:
     start = 0
     symbols: Counter[object] = Counter()
     cut: Node | None = None
+    cuts: list[Node] = []
     at = value
     for _ in range(80):
         if isinstance(at, Node) and at.op == "either":
@@ -45,8 +48,9 @@ def trail(value: Value) -> Trail | None:
             return None
         if at.op == "getitem" and len(at.inputs) > 1:
             index = at.inputs[1] if isinstance(at.inputs[1], tuple) else (at.inputs[1],)
-            if any(isinstance(i, Obj) and i.args[:2] != (None, None) for i in index):
+            if any(isinstance(i, Obj) and _moves(i) for i in index):
                 cut = cut or at
+                cuts.append(at)
             for part in index:
                 moved = start_of(part)
                 if moved is None:
@@ -58,7 +62,18 @@ def trail(value: Value) -> Trail | None:
             start -= at.inputs[1]
             cut = cut or at
             at = at.inputs[0]
+        elif at.op == "setitem" and (written := _written_over(at)) is not None:
+            symbols["row"] += 1
+            at = written
         elif at.op in ("masked_fill", "setitem") and at.inputs:
+            at = at.inputs[0]
+        elif at.op == "add" and (behind := _behind(at)) is not None:
+            at, before = behind
+            if isinstance(before, int):
+                start -= before
+            else:
+                symbols["behind", before] += 1
+        elif at.op in ("list", "copy") and at.inputs and isinstance(at.inputs[0], Node):
             at = at.inputs[0]
         elif at.op == "element" and at.inputs and isinstance(at.inputs[0], Node):
             symbols["row"] += 1
@@ -76,8 +91,57 @@ def trail(value: Value) -> Trail | None:
         elif at.op in MOVES and at.inputs and isinstance(at.inputs[0], Node):
             at = at.inputs[0]
         else:
-            return Trail(at, start, tuple(sorted(symbols.items(), key=repr)), cut)
+            return Trail(at, start, tuple(sorted(symbols.items(), key=repr)), cut, tuple(cuts))
     return None
+
+
+def _moves(part: Obj) -> bool:
+    """True for a slice that leaves out the first tokens, or as many at the end: no limit of the length."""
+    begin, end = (*part.args, None, None)[:2]
+    return begin not in (None, 0) or (end is not None and not (isinstance(end, int) and end > 1))
+
+
+def _written_over(node: Node) -> Value:
+    """The tokens that are written from the start of a row on into what holds the same one everywhere, for padding:
+    ``ids[i, : len(row)] = row``."""
+    base = node.inputs[0]
+    while isinstance(base, Node) and base.op == "setitem":
+        base = base.inputs[0]
+    index = node.inputs[2] if len(node.inputs) > 2 else None
+    last = index[-1] if isinstance(index, tuple) and len(index) > 1 else None
+    begins = isinstance(last, Obj) and last.kind == "builtins.slice" and last.args[:1] in ((None,), (0,))
+    tokens = node.inputs[1]
+    filled = isinstance(base, Node) and base.op in FILLED
+    return tokens if filled and begins and isinstance(tokens, Node) and tokens.op not in ("index", "counter") else None
+
+
+def _behind(node: Node) -> tuple[Node, int | object] | None:
+    """Of two lists that are put together, the second one, and how many tokens the first one has: a number, or what
+    tells it."""
+    if len(node.inputs) < 2 or not _is_list(node):
+        return None
+    first, second = node.inputs[:2]
+    if not isinstance(second, Node):
+        return None
+    if isinstance(first, Items):
+        if not first.more:
+            return second, len(first.items)
+        return (second, id(first.source)) if isinstance(first.source, Node) else None
+    return (second, id(first)) if isinstance(first, Node) else None
+
+
+def _is_list(value: Value, depth: int = 0) -> bool:
+    """True for lists, and what was put together from one."""
+    if isinstance(value, Items):
+        return value.kind == "list"
+    if not isinstance(value, Node) or depth > MAX_LISTS:
+        return False
+    if value.op == "add":
+        return any(_is_list(i, depth + 1) for i in value.inputs[:2])
+    return value.op in ("list", "tolist")
+
+
+MAX_LISTS = 8
 
 
 def _first(node: Node) -> Node | None:

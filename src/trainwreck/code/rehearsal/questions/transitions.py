@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Turn, Value, candidates
@@ -12,6 +11,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE
 from trainwreck.code.rehearsal.questions.targets import first_call, fits, put_aside, selected, states
 from trainwreck.code.rehearsal.questions.terms import parameters_behind
+from trainwreck.core.row import Row
 
 KEEPS = frozenset(["append", "add", "put", "appendleft", "push", "store", "remember"])
 ARRAYS = frozenset(["ravel", "flatten", "array", "concatenate", "copy", "astype", "stack", "getitem"])
@@ -19,7 +19,7 @@ LEAST = 3
 """A record of a step has at least a state, an action and what follows."""
 
 
-class Record(NamedTuple):
+class Record(Row):
     """What was put aside together; ``place`` is where the loop over steps asks for it."""
 
     values: tuple[Node, ...]
@@ -87,7 +87,7 @@ def _listed(args: tuple[Value, ...], seen: tuple[Place, ...], turns: tuple[Turn,
     return Record(values, place, turns) if len(values) >= LEAST - 1 else None
 
 
-class Step(NamedTuple):
+class Step(Row):
     """A record in which the action is known: what it was chosen from, and what came of it, as far as they are in it."""
 
     record: Record

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
@@ -15,6 +14,7 @@ from trainwreck.code.rehearsal.questions.policy import surrogates
 from trainwreck.code.rehearsal.questions.returns import BACKWARDS
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.core.row import Row
 
 ARITHMETIC = STRUCTURE | {"add", "sub", "mul", "div", "neg", "clamp", "either", "nan_to_num", "part", "exp", "batch"}
 ARRAYS = JOINS | {"tensor", "array", "asarray", "as_tensor", "floattensor"}
@@ -25,7 +25,7 @@ FACTORS = 6
 MAX_WAYS = 400
 
 
-class Way(NamedTuple):
+class Way(Row):
     """A value on the way from an advantage to what it is made of; ``flipped``: it was turned round since."""
 
     node: Node

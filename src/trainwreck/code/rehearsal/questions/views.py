@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
@@ -13,6 +12,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.canonical import ALIKE, RANDOM, canon
 from trainwreck.code.rehearsal.questions.roles import JOINS, RAW, STRUCTURE, backwards, behind
 from trainwreck.code.rehearsal.questions.terms import Term, losses_of, number_of, parameters_behind, squared_error
+from trainwreck.core.row import Row
 
 PRODUCTS = frozenset(["matmul", "mm", "einsum", "bmm", "cosine_similarity", "inner", "cdist", "pairwise_distance"])
 OUTPUTS = RAW | frozenset("layer_norm batch_norm relu gelu tanh silu group_norm embedding gru lstm mean".split())
@@ -20,7 +20,7 @@ AGE = attrgetter("serial")
 LOUD = frozenset(["dropout", "dropout1d", "dropout2d", "alphadropout", "droppath", "bernoulli"])
 
 
-class Pair(NamedTuple):
+class Pair(Row):
     """Two embeddings that a loss compares."""
 
     node: Node

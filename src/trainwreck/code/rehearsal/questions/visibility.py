@@ -7,7 +7,7 @@ documents in a row, a sentence that ends with padding. So it doesn't matter how 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
@@ -18,6 +18,7 @@ from trainwreck.code.rehearsal.questions.masks import repaired
 from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, trained
 from trainwreck.code.rehearsal.questions.tokens import shifts
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
+from trainwreck.core.row import Row
 
 LOW = -1e3
 """A number below it takes an element out of a softmax: exp(-1000) is 0 in float32."""
@@ -37,7 +38,7 @@ STACKS = {
 """Of torch's layers: name and place of the mask over positions, and of the one over padding."""
 
 
-class Masked(NamedTuple):
+class Masked(Row):
     """An attention with what hides keys from it, from the scores outwards."""
 
     node: Node

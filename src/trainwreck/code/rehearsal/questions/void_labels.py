@@ -73,7 +73,7 @@ def _counted(run: Rehearsing) -> Iterator[tuple[Answer, Node]]:
         ):
             continue
         left_out = list(_left_out(run)) if left_out is None else left_out
-        if not left_out or _judged_whole(run):
+        if not left_out or judged_whole(run):
             return
         numbers = {n for n, _ in written(target)}
         for number, labels, where, name in left_out:
@@ -187,7 +187,7 @@ def _last(node: Node) -> Value:
     return index[-1] if isinstance(index, tuple) and index else None
 
 
-def _judged_whole(run: Rehearsing) -> bool:
+def judged_whole(run: Rehearsing) -> bool:
     """True where all predictions and labels are compared for a mean: none is left out."""
     for node in run.nodes:
         sides = [i for i in node.inputs[:2] if isinstance(i, Node)] if node.op == "eq" and not node.grad else []
@@ -260,4 +260,4 @@ def _names(place: Place) -> list[str]:
     return [n.id if isinstance(n, ast.Name) else n.attr for n in found]
 
 
-__all__ = ["void_pixels", "void_tokens"]
+__all__ = ["judged_whole", "void_pixels", "void_tokens"]

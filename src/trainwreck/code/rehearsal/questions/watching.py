@@ -38,7 +38,7 @@ def chosen_on_training(run: Rehearsing) -> Iterator[Answer]:
         branch = decided[0]
         body = " ".join(written(s) for s in branch.body).lower()
         scores = scores_of(test, node)
-        if not scores or not (KEEPS.search(body) or keeps_module(branch)):
+        if not scores or not (KEEPS.search(body) or keeps_module(branch) or _counts(branch)):
             continue
         inner = [list(ancestors(score)) for score in scores]
         if not all(any(id(n) in learned for n in found) for found in inner):
@@ -50,8 +50,34 @@ def chosen_on_training(run: Rehearsing) -> Iterator[Answer]:
         if beside and not any(names_test(p) for e in beside for p in (*e.stack, e.place) if p is not None):
             told.add(id(branch))
             text = "the training loss decides what is kept, though other data are evaluated in the same turn"
-            place = _chosen_by_name(run, decided) or decided
+            place = _chosen_by_name(run, decided) or _told_to(node, decided) or decided
             yield Answer(place, text, tuple(p for p in (_asked(beside[0]),) if p is not None))
+
+
+def _counts(branch: ast.If) -> bool:
+    """True where a count begins anew when the value is better and goes on when it isn't: the patience."""
+    stored = [a for s in branch.body for a in ast.walk(s) if isinstance(a, ast.Assign)]
+    zeros = {
+        written(t)
+        for a in stored
+        for target in a.targets
+        for t, v in (
+            zip(target.elts, a.value.elts, strict=False)
+            if isinstance(target, ast.Tuple) and isinstance(a.value, ast.Tuple)
+            else [(target, a.value)]
+        )
+        if isinstance(v, ast.Constant) and v.value == 0
+    }
+    more = [a for s in branch.orelse for a in ast.walk(s) if isinstance(a, ast.AugAssign)]
+    return any(written(a.target) in zeros for a in more)
+
+
+def _told_to(node: Node, decided: Place) -> Place | None:
+    """The call by which a function that decides is given the value: ``stopper(loss)``."""
+    branch, scope = decided
+    words = {n.id for n in ast.walk(getattr(branch, "test", branch)) if isinstance(n, ast.Name)}
+    given = scope.kind == "function" and bool(words & set(scope.params) - {"self"})
+    return node.stack[-1] if given and node.stack else None
 
 
 def _chosen_by_name(run: Rehearsing, decided: Place) -> Place | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Place, Table, Value, candidates
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, loss_place, losses
 
@@ -28,6 +29,42 @@ def grow(run: Rehearsing) -> Iterator[Answer]:
         if sense > 0 and place is not None:
             proof = (loss.place,) if loss.place is not None else ()
             yield Answer(place, "these weights grow with the number of samples of a class", proof)
+
+
+def twice(run: Rehearsing) -> Iterator[Answer]:
+    """A loss that weighs the rare classes up, of batches that a sampler has balanced by the same counts."""
+    for loss in losses(run, "cross_entropy", "nll_loss"):
+        weight = loss.options.get("weight")
+        if weight is None and loss.owner is not None:
+            weight = loss.owner.get("weight", 0)
+        place = loss.owner.place if loss.owner is not None else loss_place(loss)
+        if place is None or _sense(weight, 0)[0] >= 0:
+            continue
+        for batch in (n for n in ancestors(loss) if n.op == "batch" and isinstance(n.owner, Obj)):
+            sampler = batch.owner.get("sampler", 3) if batch.owner is not None else None
+            if (
+                isinstance(sampler, Obj)
+                and sampler.name == "WeightedRandomSampler"
+                and _evens(sampler.get("weights", 0))
+            ):
+                proof = (sampler.place,) if sampler.place is not None else ()
+                yield Answer(place, "the loss weighs the classes, and the sampler balances them as well", proof)
+                break
+
+
+def _evens(weights: Value) -> bool:
+    """True for the inverse counts of the classes, looked up for each sample by its label."""
+    for _ in range(8):
+        if isinstance(weights, Items) and weights.items:
+            weights = weights.items[-1]
+        elif isinstance(weights, Node) and weights.op == "getitem":
+            base, index = (*weights.inputs, None)[:2]
+            return isinstance(index, Node) and _sense(base, 0)[0] < 0
+        elif isinstance(weights, Node) and weights.op in KEEPS | {"tensor", "as_tensor", "from_numpy", "tolist"}:
+            weights = weights.inputs[0] if weights.inputs else None
+        else:
+            return False
+    return False
 
 
 def _sense(value: Value, depth: int) -> tuple[int, Place | None]:

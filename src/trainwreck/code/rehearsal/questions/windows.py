@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
@@ -12,6 +11,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.lags import ELEMENTWISE, columns_of, plain
 from trainwreck.code.rehearsal.questions.paths import meets, statistic
 from trainwreck.code.rehearsal.questions.roles import backwards
+from trainwreck.core.row import Row
 
 PASSES = ELEMENTWISE | frozenset(
     """batch element part unsqueeze squeeze view reshape flatten expand_dims contiguous transpose permute t cuda
@@ -27,7 +27,7 @@ ADDS = frozenset(["add", "mul", "either", "where", "cat", "concat", "lerp", "add
 """What makes a prediction of an output and data (the last value and a change), and compares nothing."""
 
 
-class Linear(NamedTuple):
+class Linear(Row):
     """A sum of unknown numbers (``id`` of each, once) and a constant."""
 
     terms: tuple[int, ...]
@@ -38,7 +38,7 @@ class Linear(NamedTuple):
         return self.constant - other.constant if self.terms == other.terms else None
 
 
-class Window(NamedTuple):
+class Window(Row):
     """Elements ``first`` to ``last`` (included) of ``series``."""
 
     series: Node

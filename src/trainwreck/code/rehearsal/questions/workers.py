@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
@@ -174,10 +174,22 @@ def _stays(run: Rehearsing, maker: Node | Obj, draw: Node) -> bool:
 
 
 def _asks_worker(run: Rehearsing, way: list[Place]) -> bool:
-    """True where what makes the stream looks at the number of its worker anywhere."""
-    scopes = {id(at[1]) for at in way if at[1].name == "__iter__"}
+    """True where what makes the stream looks at the number of its worker anywhere. How many there are tells none
+    from another."""
+    streams = {id(at[1]): at[1] for at in way if at[1].name == "__iter__"}
+    scopes = streams.keys()
+    read = {n.attr for scope in streams.values() for n in scope.nodes if isinstance(n, ast.Attribute)}
+    if "num_workers" in read and not read & {"id", "seed"} and not _handed_on(streams.values()):
+        return False
     inside = (n for n in run.nodes if any(id(at[1]) in scopes for at in (*n.stack, n.place) if at is not None))
     return any(n.op == "get_worker_info" or _of_worker(n) for n in inside)
+
+
+def _handed_on(scopes: Iterable[Scope]) -> bool:
+    """True where something is asked of a function with a name for workers or ranks, other than how many there are."""
+    calls = (n for scope in scopes for n in scope.nodes if isinstance(n, ast.Call))
+    names = [last_name(n.func).lower() for n in calls]
+    return any(("worker" in n or "rank" in n or "seed" in n) and n != "get_worker_info" for n in names)
 
 
 def _one_seed(maker: Node | Obj) -> bool:

@@ -17,6 +17,8 @@ from trainwreck.code.facts import (
     guarded,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.copied_weights import tied_by_copy
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
@@ -71,6 +73,10 @@ class Lm(nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), tied_by_copy)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for owner in modules(project):
         for method in owner.children:
             for node in project.within(method, ast.Assign) if method.kind == "function" else ():

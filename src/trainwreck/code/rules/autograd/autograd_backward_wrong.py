@@ -1,7 +1,8 @@
 """The backward of a custom autograd function is not the derivative of its forward.
 
 What: ``backward(ctx, grad_output)`` returns something that does not depend on ``grad_output``; or, worked out for small
-random tensors, it says something else than a small step does to ``forward`` (a missing factor, a sign, another tensor).
+random tensors, it says something else than a small step does to ``forward`` (a missing factor, a sign, another tensor);
+or features that are to hide from a head where they come from get its gradient as it is, not reversed.
 Why it matters: the chain rule is broken: what comes before the function is trained in a wrong direction.
 When it is fine: where every returned gradient is None, for a function that is the loss itself by design, for reversed
 or scaled gradients of an unchanged input, and for stand-ins of flat functions (rounding, spikes).
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.derivatives import not_the_derivative
+from trainwreck.code.rehearsal.questions.reversing import not_reversed
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -120,7 +122,7 @@ class Loss(torch.autograd.Function):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _without_gradient(project), not_the_derivative)
+    yield from further(__name__, project, _without_gradient(project), not_the_derivative, not_reversed)
 
 
 def _without_gradient(project: Project) -> Iterator[Evidence]:

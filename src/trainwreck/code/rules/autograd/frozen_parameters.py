@@ -25,6 +25,7 @@ from trainwreck.code.rehearsal.questions.cutoff import frozen_group
 from trainwreck.code.rehearsal.questions.freezing import frozen_at_start, new_frozen, still_frozen
 from trainwreck.code.rehearsal.questions.idle_terms import left_frozen
 from trainwreck.code.rehearsal.questions.name_tests import misspelt
+from trainwreck.code.rehearsal.questions.one_network import frozen_with_copy
 from trainwreck.code.rehearsal.questions.unused import never_called
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -131,7 +132,7 @@ def main(loader, ce):
 LOADED = pattern(
     r"load_state_dict|torch\.load|load_file|from_pretrained|pretrained|weights=|hub\.load|restore|checkpoint"
 )
-ALWAYS = (new_frozen, never_called, frozen_group, left_frozen, misspelt, still_frozen)
+ALWAYS = (new_frozen, never_called, frozen_group, left_frozen, misspelt, still_frozen, frozen_with_copy)
 RANDOM = pattern(r"random feature|reservoir|echo state|probe|adapter|lora|low.rank|fourier|extreme", re.IGNORECASE)
 """Programs in which layers with random weights are meant, or stand for ones that were trained elsewhere."""
 TOGGLED = pattern(

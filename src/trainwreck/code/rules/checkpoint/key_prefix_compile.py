@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.calls import Call
+from trainwreck.code.facts import source
 from trainwreck.code.order import constructors
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.stored import taken_from
 from trainwreck.code.rule import guess
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -33,6 +36,15 @@ def main(net, other, path):
     torch.save(net.state_dict(), path)
     model.load_state_dict(torch.load(path))
 """
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    if "_orig_mod" in source(project):
+        return  # the program knows of the prefix
+    calls = [c for c in (*project.calls("state_dict"), *project.calls("load_state_dict")) if c.receiver is not None]
+    inside = {id(c.node) for c in calls if wrapped(project, c, WRAPS)}
+    if inside:
+        yield from answers(__name__, project, lambda run: taken_from(run, inside))
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.stored import prefixed_by_wrapper
 from trainwreck.code.rule import guess
 from trainwreck.code.rules.checkpoint.key_prefix_compile import saved_wrapped
 from trainwreck.code.surface import Surface
@@ -33,6 +35,10 @@ def main(net, path):
     model = nn.DataParallel(net)
     torch.save(model.module.state_dict(), path)
 """
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    yield from answers(__name__, project, prefixed_by_wrapper)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

@@ -199,6 +199,26 @@ def _counter(project: Project, scope: Scope) -> bool:
                 return True
         elif _ranged(project, name) or any(b.kind == "augment" for b in scope.bindings.get(name, ())):
             return True
+    return _given_back(project, scope)
+
+
+def _given_back(project: Project, scope: Scope) -> bool:
+    """True for ``return c["epoch"] + 1`` where what is given back is where a ``range`` starts."""
+    for node in project.within(scope, ast.Return):
+        value = node.value if isinstance(node, ast.Return) else None
+        items = value.elts if isinstance(value, ast.Tuple) else [value]
+        for number_of, item in enumerate(items):
+            keys = [n for n in ast.walk(item) if _key(n) and COUNTER.search(_key(n))] if item is not None else []
+            if not any(_loaded(project, n, scope) for n in keys):
+                continue
+            for call in project.calls(scope.name):
+                statement = project.statement(call.node, call.scope)
+                target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+                if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                    target = target.elts[number_of] if len(target.elts) == len(items) else None
+                resolved = project.resolve(call.node.func, call.scope) is scope
+                if resolved and isinstance(target, ast.Name | ast.Attribute) and _ranged(project, written(target)):
+                    return True
     return False
 
 

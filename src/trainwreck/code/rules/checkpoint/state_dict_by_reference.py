@@ -19,6 +19,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.anchors import compared_with_itself
 from trainwreck.code.rehearsal.questions.checkpoints import by_reference
 from trainwreck.code.rehearsal.questions.keeping import same_network, written_back
+from trainwreck.code.rehearsal.questions.one_network import moved_towards_itself
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import is_module
 from trainwreck.core.evidence import Evidence
@@ -101,7 +102,14 @@ NETWORK = pattern(r"model|net$|network|policy|module", re.IGNORECASE)
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(
-        __name__, project, _seen(project), by_reference, same_network, written_back, compared_with_itself
+        __name__,
+        project,
+        _seen(project),
+        by_reference,
+        same_network,
+        written_back,
+        compared_with_itself,
+        moved_towards_itself,
     )
 
 

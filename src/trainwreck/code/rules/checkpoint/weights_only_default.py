@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.stored import refused
+from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.stored import refused, refused_whole
 from trainwreck.code.rule import guess
 from trainwreck.code.surface import Surface
 from trainwreck.code.topics import RESTORING
@@ -33,7 +33,7 @@ def resume(path):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, refused)
+    yield from further(__name__, project, answers(__name__, project, refused), refused_whole)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

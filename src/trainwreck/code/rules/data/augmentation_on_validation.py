@@ -18,6 +18,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.distorting import distorted
+from trainwreck.code.rehearsal.questions.transforms import shared_transform
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import FunctionNode
 from trainwreck.code.seek import assigned_name, dataset_classes
@@ -101,7 +102,7 @@ RANDOM = pattern(r"rand|jitter|flip|crop|noise|rotat|augment|roll|distort|normal
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), distorted)
+    yield from further(__name__, project, _written(project), distorted, shared_transform)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import is_torch
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
-from trainwreck.code.rehearsal.questions.weights import grow
+from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.weights import grow, twice
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -178,7 +178,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(answers(__name__, project, grow))
     yield from found
     if not found:
-        yield from _written(project)
+        yield from further(__name__, project, _written(project), twice)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.transforms import unscaled
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -41,6 +43,10 @@ d = T.Compose([T.PILToTensor(), T.Lambda(lambda x: x.float() / 255), T.Normalize
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), unscaled)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call in project.calls("Compose"):
         items = call.node.args[0] if call.node.args else None
         if not isinstance(items, ast.List | ast.Tuple) or "torchvision" not in project.called(call):

@@ -15,11 +15,13 @@ from collections.abc import Iterator
 from trainwreck.code.calls import last_name, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.beside_tables import put_beside, reordered_alone
 from trainwreck.code.rehearsal.questions.bootstrap import wrong_step
 from trainwreck.code.rehearsal.questions.buffers import reused
 from trainwreck.code.rehearsal.questions.draws import drawn_apart
 from trainwreck.code.rehearsal.questions.feeding_noise import other_condition
-from trainwreck.code.rehearsal.questions.listed_files import listed_otherwise
+from trainwreck.code.rehearsal.questions.laid_out import laid_out_otherwise
+from trainwreck.code.rehearsal.questions.listed_files import listed_in_any_order, listed_otherwise
 from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
@@ -118,7 +120,8 @@ PERMUTES = ("permutation", "randperm", "argsort")
 def find(project: Project) -> Iterator[Evidence]:
     asked = (misaligned, shuffled_apart, rolled_apart, drawn_apart, reused, misplaced_positive, wrong_step)
     steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition, listed_otherwise)
-    yield from further(__name__, project, _written(project), *asked, *steps)
+    read = (listed_in_any_order, put_beside, reordered_alone, laid_out_otherwise)
+    yield from further(__name__, project, _written(project), *asked, *steps, *read)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -16,7 +16,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.order import training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.evaluation import sorted_batches
+from trainwreck.code.rehearsal.questions.blocks import sorted_batches
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import LOADERS, is_training_loader, loaders
 from trainwreck.code.surface import Surface

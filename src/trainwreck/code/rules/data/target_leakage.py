@@ -19,6 +19,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.hiding import hidden_is_not_asked
 from trainwreck.code.rehearsal.questions.lags import column_is_the_target, reaching_the_target
 from trainwreck.code.rehearsal.questions.row_windows import target_in_the_row
+from trainwreck.code.rehearsal.questions.same_element import target_among_columns
 from trainwreck.code.rehearsal.questions.windows import target_in_the_window
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -192,7 +193,14 @@ WRAPS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (reaching_the_target, target_in_the_window, target_in_the_row, column_is_the_target, hidden_is_not_asked)
+    asked = (
+        reaching_the_target,
+        target_in_the_window,
+        target_in_the_row,
+        column_is_the_target,
+        target_among_columns,
+        hidden_is_not_asked,
+    )
     yield from further(__name__, project, _written(project), *asked)
 
 

@@ -11,6 +11,8 @@ import ast
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.no_samples import handed_out
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import dataset_classes
@@ -40,6 +42,10 @@ def main():
     for x in DataLoader(Data(), batch_size=4):
         pass
 """
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    yield from answers(__name__, project, handed_out)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

@@ -60,6 +60,19 @@ def find(project: Project) -> Iterator[Evidence]:
                         proof=[call],
                     )
                     return
+    for call in project.calls("spawn"):
+        if project.called(call) != "torch.multiprocessing.spawn" or _says_fork(project, call):
+            continue
+        for place, scope in _starts(project):
+            if scope.module is call.scope.module:
+                text = "the processes are started at import, and each of them imports this file again"
+                yield sighting(__name__, (place, scope), text, proof=[call])
+                return
+
+
+def _says_fork(project: Project, call: Call) -> bool:
+    given = call.argument("start_method", 4)
+    return given is not None and not any(k.value == "spawn" for k in values(project, given, call.scope))
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:
@@ -93,8 +106,9 @@ def _starts(project: Project) -> Iterator[tuple[ast.AST, Scope]]:
             for node in ast.walk(statement):
                 if isinstance(node, ast.Call):
                     target = project.resolve(node.func, walked.top)
+                    direct = project.called(Call(node, walked.top)) == "torch.multiprocessing.spawn"
                     if (target is not None and target.kind == "function" and _reaches_loader(project, target, 0)) or (
-                        last_name(node.func) in LOADERS and found is None and isinstance(statement, ast.For)
+                        direct or (last_name(node.func) in LOADERS and found is None and isinstance(statement, ast.For))
                     ):
                         found = statement
             if (

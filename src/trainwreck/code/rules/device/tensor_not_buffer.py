@@ -1,8 +1,7 @@
 """A constant tensor is a plain attribute.
 
 What: a module sets ``self.x`` to a tensor that is neither a parameter nor a buffer, uses it with its input, and is
-moved to
-another device.
+moved to another device, or learns it from data and is read back from its ``state_dict`` as a new object.
 Why it matters: the tensor stays on the CPU (the forward raises on a GPU) and is missing from the state dict.
 When it is fine: where it is moved in ``forward``, or holds no dimension (numbers mix with every device).
 """
@@ -19,6 +18,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rank import rank
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.unsaved import left_unsaved
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import modules
@@ -75,6 +76,10 @@ MAKERS = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _moved_without(project), left_unsaved)
+
+
+def _moved_without(project: Project) -> Iterator[Evidence]:
     for owner in modules(project):
         if not any(call.kind == "assign" and call.value is not None for b in owner.attributes.values() for call in b):
             continue

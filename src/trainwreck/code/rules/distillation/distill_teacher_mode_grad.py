@@ -17,7 +17,7 @@ from trainwreck.code.order import training_steps, under_no_grad
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.distilling import teacher_state
+from trainwreck.code.rehearsal.questions.distilling import loaded_and_stepped, teacher_state
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -126,7 +126,7 @@ TEACHER = pattern(r"(^|[._])teacher(_model|_net|_network)?$")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), teacher_state)
+    yield from further(__name__, project, _written(project), teacher_state, loaded_and_stepped)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from trainwreck.code.aliases import calls_to
 from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.own_averaging import one_share, whole_order
 from trainwreck.code.rehearsal.questions.ranks import whole_data
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import LOADERS, assigned_name, loaders
@@ -45,7 +46,7 @@ def main(train, val, net):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), whole_data)
+    yield from further(__name__, project, _seen(project), whole_data, one_share, whole_order)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -19,6 +19,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.collectives import summed_only
+from trainwreck.code.rehearsal.questions.own_averaging import never_averaged
 from trainwreck.code.rehearsal.questions.played_ranks import apart
 from trainwreck.code.rehearsal.questions.wrapping import averaged_late, joined_late, never_synced, passed_by
 from trainwreck.code.rule import sighting
@@ -236,7 +237,16 @@ HARMLESS = frozenset(
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(
-        __name__, project, _seen(project), passed_by, joined_late, never_synced, averaged_late, summed_only, apart
+        __name__,
+        project,
+        _seen(project),
+        passed_by,
+        joined_late,
+        never_synced,
+        averaged_late,
+        summed_only,
+        apart,
+        never_averaged,
     )
 
 

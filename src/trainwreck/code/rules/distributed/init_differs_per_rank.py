@@ -19,13 +19,15 @@ from trainwreck.code.order import training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.own_averaging import copy_broadcast
+from trainwreck.code.rehearsal.questions.played_starts import drawn_apart
 from trainwreck.code.rehearsal.questions.replicas import unlike
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import modules
 from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
-WORDS = PROCESSES
+WORDS = (*PROCESSES, ".grad")
 BAD = (
     """
 import torch, torch.nn as nn, torch.distributed as dist
@@ -141,7 +143,7 @@ RANKS = pattern(r"rank", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), unlike)
+    yield from further(__name__, project, _written(project), copy_broadcast, unlike, drawn_apart)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

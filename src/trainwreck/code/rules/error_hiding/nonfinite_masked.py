@@ -27,6 +27,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.cleaned import cleaned
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -128,10 +129,18 @@ def _guarded_step(project: Project, step: TrainingStep) -> Iterator[Evidence]:
             if not isinstance(above, ast.If) or above.orelse:
                 continue
             asked = [n for n in ast.walk(above.test) if isinstance(n, ast.Call) and last_name(n.func) in TESTS]
-            if any(".grad" in written(n) for n in asked):
+            clipped = any(_norm(project, a, call.scope) for n in asked for a in n.args)
+            if clipped or any(".grad" in written(n) for n in asked):
                 text = "steps with a NaN in the gradients are left out, and its origin is not looked for"
                 yield sighting(__name__, (above, call.scope), text, proof=[call])
                 return
+
+
+def _norm(project: Project, value: ast.expr, scope: Scope) -> bool:
+    """True for a name that stands for the norm of all gradients."""
+    found = project.lookup(value.id, scope) if isinstance(value, ast.Name) else []
+    makers = [b.value for b in found if b.kind == "assign" and isinstance(b.value, ast.Call)]
+    return len(found) == 1 and any(last_name(m.func) in ("clip_grad_norm_", "get_total_norm") for m in makers)
 
 
 def _runs_backward(project: Project, call: Call) -> bool:

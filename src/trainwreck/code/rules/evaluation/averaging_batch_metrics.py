@@ -20,6 +20,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.shares import curved
+from trainwreck.code.rehearsal.questions.summed_again import times_size
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -68,7 +69,7 @@ LOADER = pattern(r"loader|batches|(^|_)dl$", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _of_library(project), curved)
+    yield from further(__name__, project, _of_library(project), curved, times_size)
 
 
 def _of_library(project: Project) -> Iterator[Evidence]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import (
     TEST,
     TRAIN,
@@ -178,3 +178,22 @@ def _searched(project: Project) -> Iterator[Evidence]:
             ):
                 yield sighting(__name__, call, "the setting is chosen by its score on the test data")
                 break
+        else:
+            yield from _searched_for(project, call)
+
+
+def _searched_for(project: Project, call: Call) -> Iterator[Evidence]:
+    """A function of the program that chooses by the data it is given, and is given test data."""
+    function = call.scope
+    key = call.argument("key")
+    body = key.body if isinstance(key, ast.Lambda) else call.node
+    given = {n.id for n in ast.walk(body) if isinstance(n, ast.Name)} & set(function.params)
+    if function.kind != "function" or not given:
+        return
+    for use in project.calls(function.name):
+        if project.resolve(use.node.func, use.scope) is not function or use.scope is function:
+            continue
+        passed = [use.argument(p, n) for n, p in enumerate(function.positional) if p in given]
+        words = [a for a in passed if a is not None]
+        if words and all(names_in(a, TEST) and not names_in(a, TRAIN) for a in words):
+            yield sighting(__name__, use, "the setting is chosen by its score on the test data", proof=[call])

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from trainwreck.code.arguments import imported
 from trainwreck.code.calls import Call, last_name, written
@@ -22,12 +21,13 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.leashes import own_leash
 from trainwreck.code.rehearsal.questions.preferences import own_reference
-from trainwreck.code.rehearsal.questions.references import added, unrelated
+from trainwreck.code.rehearsal.questions.references import added, too_early, unrelated
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import keyword_place
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
+from trainwreck.core.row import Row
 
 BAD = (
     """
@@ -121,7 +121,7 @@ MAX_DEPTH = 8
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), own_reference, added, unrelated, own_leash)
+    yield from further(__name__, project, _written(project), own_reference, added, unrelated, own_leash, too_early)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
@@ -140,7 +140,7 @@ def _written(project: Project) -> Iterator[Evidence]:
     yield from _by_hand(project)
 
 
-class _Run(NamedTuple):
+class _Run(Row):
     """A network that is run: how it is named, whether without gradient, and in which call."""
 
     subject: ast.expr

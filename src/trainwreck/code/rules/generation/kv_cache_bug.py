@@ -14,6 +14,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.caching import fed_again, masks, positions, table_from_the_start
 from trainwreck.code.rehearsal.questions.keeping_keys import not_handed_on, other_kind
+from trainwreck.code.rehearsal.questions.stale_keys import exchanged, not_carried, stands_still
 from trainwreck.core.evidence import Evidence
 
 _MODEL = """
@@ -82,4 +83,5 @@ GOOD = (
 
 def find(project: Project) -> Iterator[Evidence]:
     asked = (positions, table_from_the_start, masks, fed_again, other_kind, not_handed_on)
-    yield from further(__name__, project, (), *asked)
+    kept = (not_carried, stands_still, exchanged)
+    yield from further(__name__, project, (), *asked, *kept)

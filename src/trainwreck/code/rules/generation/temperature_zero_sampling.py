@@ -1,6 +1,6 @@
 """Sampling at temperature zero.
 
-What: ``do_sample=True`` with ``temperature=0``.
+What: ``do_sample=True`` with ``temperature=0``; scores that are divided by zero before a token is drawn.
 Why it matters: transformers refuses: the logits would be divided by zero.
 When it is fine: in engines that read 0 as greedy (vLLM, hosted APIs).
 """
@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 from trainwreck.code.arguments import contradicted
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.unread_flags import sampled_at_zero
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -34,4 +36,4 @@ def ask(model, ids, t):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from contradicted(project, __name__)
+    yield from further(__name__, project, contradicted(project, __name__), sampled_at_zero)

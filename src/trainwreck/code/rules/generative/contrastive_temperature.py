@@ -21,7 +21,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.similarities import scaled
+from trainwreck.code.rehearsal.questions.similarities import scaled, without_exponential
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -109,7 +109,7 @@ SIMILARITY = pattern(r"@|matmul|\bmm\b|einsum|cosine_similarity")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), scaled)
+    yield from further(__name__, project, _written(project), scaled, without_exponential)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

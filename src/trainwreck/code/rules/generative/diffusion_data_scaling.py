@@ -13,6 +13,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.loud import unscaled
 from trainwreck.code.rehearsal.questions.noising import never_turned_back, turned_back_only
+from trainwreck.code.rehearsal.questions.sample_ranges import other_range
 from trainwreck.core.evidence import Evidence
 
 _SCRIPT = """
@@ -47,4 +48,4 @@ GOOD = (_SCRIPT, _SCRIPT.replace("/ 127.5 - 1", "/ 255"), _SCRIPT.replace("0, 25
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), unscaled, turned_back_only, never_turned_back)
+    yield from further(__name__, project, (), unscaled, turned_back_only, never_turned_back, other_range)

@@ -16,6 +16,8 @@ from trainwreck.code.bounds import interval
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import source, trains
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.sample_ranges import signal_left
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -64,6 +66,10 @@ MANY = 20_000
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), signal_left)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project) or "cumprod" not in source(project):
         return
     for call in project.calls("linspace"):

@@ -15,6 +15,7 @@ from trainwreck.code.calls import Call, last_name
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.feeding_noise import no_noise, shared_noise
+from trainwreck.code.rehearsal.questions.sample_ranges import one_draw
 from trainwreck.code.rehearsal.questions.told_times import shared
 from trainwreck.code.rule import sighting
 from trainwreck.code.spine import ends
@@ -36,7 +37,7 @@ DRAWS = ("randn", "rand", "normal", "randint")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), shared_noise, shared, no_noise)
+    yield from further(__name__, project, _written(project), shared_noise, shared, no_noise, one_draw)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.facts import linear, made
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.losses import nll_input
+from trainwreck.code.rehearsal.questions.own_losses import raw_picked
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends, ends, made_by
@@ -69,7 +70,7 @@ def train(model, loader):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(answers(__name__, project, nll_input))
+    found = list(further(__name__, project, answers(__name__, project, nll_input), raw_picked))
     yield from found
     if not found:
         yield from _written(project)

@@ -20,6 +20,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.padded import memory_padding_seen, padding_counts, padding_seen
 from trainwreck.code.rehearsal.questions.stand_ins import tokens_counted
+from trainwreck.code.rehearsal.questions.unread_flags import never_read
 from trainwreck.code.rehearsal.questions.unused_masks import never_asked
 from trainwreck.code.rehearsal.questions.void_labels import void_tokens
 from trainwreck.code.rule import sighting
@@ -116,6 +117,7 @@ def find(project: Project) -> Iterator[Evidence]:
             tokens_counted,
             void_tokens,
             never_asked,
+            never_read,
         )
 
 

@@ -20,6 +20,7 @@ from trainwreck.code.rehearsal.questions.empty_counts import divided_by_share
 from trainwreck.code.rehearsal.questions.empty_groups import empty_groups
 from trainwreck.code.rehearsal.questions.few_draws import nothing_drawn
 from trainwreck.code.rehearsal.questions.unused import divides_by_zero
+from trainwreck.code.rehearsal.questions.surely_zero import constant_column, short_relu_rows
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -46,6 +47,8 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, empty_groups)
     yield from answers(__name__, project, nothing_drawn)
     yield from answers(__name__, project, divided_by_share)
+    yield from answers(__name__, project, constant_column)
+    yield from answers(__name__, project, short_relu_rows)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

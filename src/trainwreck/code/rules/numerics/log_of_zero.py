@@ -24,6 +24,7 @@ from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.empty_counts import log_of_share
 from trainwreck.code.rehearsal.questions.numerics import log_of_zero
 from trainwreck.code.rehearsal.questions.roles import bounds
+from trainwreck.code.rehearsal.questions.surely_zero import log_of_counts
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
@@ -98,6 +99,7 @@ def find(project: Project) -> Iterator[Evidence]:
     if not found:
         yield from answers(__name__, project, log_of_zero)
         yield from answers(__name__, project, log_of_share)
+        yield from answers(__name__, project, log_of_counts)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

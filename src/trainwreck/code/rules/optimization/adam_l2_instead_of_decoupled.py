@@ -17,6 +17,8 @@ from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.rates import coupled
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -46,6 +48,10 @@ LARGE = 0.01
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), coupled)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for built in optimizers(project):
         if (
             built.name != "Adam"

@@ -19,6 +19,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.own_updates import changed_scaled
 from trainwreck.code.rehearsal.questions.scaling import clipped_scaled
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -70,7 +71,7 @@ def train(model, loader, optimizer, criterion, amp):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), clipped_scaled)
+    yield from further(__name__, project, _seen(project), clipped_scaled, changed_scaled)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -16,6 +16,8 @@ from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.own_updates import cut_to_nothing
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -55,6 +57,10 @@ SMALL_VALUE = 1e-5
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), cut_to_nothing)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for call in project.calls("clip_grad_value_"):
         value = only(project, option(project, call, "clip_value", 1))
         if isinstance(value, int | float) and 0 < value <= SMALL_VALUE and is_torch(project, call):

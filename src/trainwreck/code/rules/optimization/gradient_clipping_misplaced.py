@@ -24,6 +24,7 @@ from trainwreck.code.order import (
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.collectives import clipped_before
+from trainwreck.code.rehearsal.questions.own_updates import changed_too_late
 from trainwreck.code.rehearsal.questions.scaling import clipped_elsewhere
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -73,7 +74,7 @@ def train(model, loader, optimizer, other, criterion):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), clipped_elsewhere, clipped_before)
+    yield from further(__name__, project, _seen(project), clipped_elsewhere, clipped_before, changed_too_late)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -14,6 +14,8 @@ from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.own_optimizers import signs
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -40,6 +42,10 @@ LARGE = 1e-3
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), signs)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for call in project.calls("Lion", "Lion8bit"):
         value = only(project, option(project, call, "lr", 1))
         if project.resolve(call.node.func, call.scope) is None and isinstance(value, float) and value >= LARGE:

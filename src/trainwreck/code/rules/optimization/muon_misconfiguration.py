@@ -10,11 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import last_name
+from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import (
     option,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import rehearsals
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.own_optimizers import unsuited
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -41,6 +44,10 @@ def build(model):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), unsuited)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for call in project.calls("Muon"):
         value = option(project, call, "params", 0)
         if value is None or project.resolve(call.node.func, call.scope) is not None:
@@ -49,5 +56,16 @@ def find(project: Project) -> Iterator[Evidence]:
             isinstance(value[0], ast.Call)
             and last_name(value[0].func) == "parameters"
             and project.called(call).startswith("torch.")
+            and not _matrices(project, call)
         ):
             yield sighting(__name__, call, "Muon is for matrices, and gets every parameter of the model")
+
+
+def _matrices(project: Project, call: Call) -> bool:
+    """True where the rehearsal knows all that this optimizer holds, and each of these is a matrix."""
+    for run in rehearsals(project):
+        for made in run.objects:
+            if made.place is not None and made.place[0] is call.node:
+                params, complete = run.optimized(made)
+                return complete and all(not p.shape.open and len(p.shape.dims) == 2 for p in params)
+    return False

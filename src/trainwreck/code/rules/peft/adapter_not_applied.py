@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.adapters import unused
+from trainwreck.code.rehearsal.questions.adapters import discarded, unused
 from trainwreck.code.rehearsal.questions.attaching import no_place_for_them
 from trainwreck.core.evidence import Evidence
 
@@ -100,4 +100,4 @@ params = []
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), unused, no_place_for_them)
+    yield from further(__name__, project, (), unused, no_place_for_them, discarded)

@@ -24,6 +24,8 @@ from trainwreck.code.order import (
     training_steps,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.half_weights import unscaled
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -68,7 +70,13 @@ def train(model, loader, optimizer, criterion, dtype):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    if re.search(r"scaler", source(project), re.IGNORECASE) or ENGINES.search(source(project)):
+    if ENGINES.search(source(project)):
+        return
+    yield from further(__name__, project, _seen(project), unscaled)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
+    if re.search(r"scaler", source(project), re.IGNORECASE):
         return
     for step in training_steps(project):
         for node in ast.walk(step.body):

@@ -19,6 +19,8 @@ from trainwreck.code.facts import (
     trains,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.half_weights import with_adam
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -63,6 +65,10 @@ ADAMS = frozenset(["Adam", "AdamW", "NAdam", "RAdam", "Adamax"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), with_adam)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     if not trains(project):
         return
     for built in optimizers(project):

@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
     optimizers,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.half_weights import with_scaler
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -64,6 +66,10 @@ def main(model, teacher, loader, criterion):
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), with_scaler)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     scalers = [c for c in project.calls("GradScaler") if is_torch(project, c)]
     stepped = [
         c

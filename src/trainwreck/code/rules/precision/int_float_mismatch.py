@@ -1,8 +1,9 @@
 """Labels or inputs have a whole-number type where floating point is needed, or the other way round.
 
 What: class indices are made as floats (``dtype=torch.float32``, ``.float()``), or the targets of a regression or of
-BCE stay integers, or an embedding is indexed with floats.
-Why it matters: the loss refuses the type, or reads class indices as probabilities.
+BCE stay integers, or an embedding is indexed with floats; or fractions are written into an array of whole numbers or
+divided away on their way into the network.
+Why it matters: the loss refuses the type, or reads class indices as probabilities; fractions are cut off in silence.
 When it is fine: float targets of shape (N, C) are class probabilities for cross entropy.
 """
 
@@ -16,6 +17,8 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.flow import Step, back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.whole_numbers import divided_away, fractions_lost
 from trainwreck.code.rule import guess
 from trainwreck.code.seek import CONVERSIONS, inputs, targets
 from trainwreck.code.surface import Surface
@@ -57,6 +60,11 @@ def main(model, loader):
 """
 FLOATS = pattern(r"float\d*\b|FloatTensor|\.double\b|\bdouble\b|half\b", re.IGNORECASE)
 INTEGERS = pattern(r"\bu?int\d*\b|\blong\b|LongTensor|IntTensor|\.long\b", re.IGNORECASE)
+
+
+def find(project: Project) -> Iterator[Evidence]:
+    yield from answers(__name__, project, fractions_lost)
+    yield from answers(__name__, project, divided_away)
 
 
 def trace(project: Project, surface: Surface) -> Iterator[Evidence]:

@@ -56,7 +56,7 @@ def find(project: Project) -> Iterator[Evidence]:
                     or not loop.iter.args
                 ):
                     continue
-                if not isinstance(loop.target, ast.Tuple) or written(node.value) != written(loop.target.elts[0]):
+                if not isinstance(loop.target, ast.Tuple) or not _number(node.value, loop.target.elts[0]):
                     continue
                 for value, where in ends(project, loop.iter.args[0], scope, reshapes=False):
                     inner = (
@@ -76,3 +76,11 @@ def find(project: Project) -> Iterator[Evidence]:
                             (value if value is not loop.iter.args[0] else node, where),
                             "numbers are given in the order of a set, which changes from run to run",
                         )
+
+
+def _number(value: ast.expr, counter: ast.expr) -> bool:
+    """True for the counter itself, and for it and a number more: ``i + 2``."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        pair = (value.left, value.right)
+        return any(isinstance(p, ast.Constant) for p in pair) and any(written(p) == written(counter) for p in pair)
+    return written(value) == written(counter)

@@ -16,6 +16,8 @@ from trainwreck.code.facts import (
     trains,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.seeded_late import seeded_late
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -63,6 +65,10 @@ SEEDERS = ("seed_everything", "set_seed", "seed_all", "fix_seed", "isolate_rng")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _missing(project), seeded_late)
+
+
+def _missing(project: Project) -> Iterator[Evidence]:
     text = source(project)
     own = {f.name for f in project.functions}
     if not trains(project) or any(w in text and w not in own for w in SEEDERS):

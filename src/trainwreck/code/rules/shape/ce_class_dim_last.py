@@ -18,6 +18,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.misfits import clashes
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.class_axis import classes_last
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import ends
@@ -94,6 +96,10 @@ SEQUENCE = frozenset(["LSTM", "GRU", "RNN", "TransformerEncoder", "TransformerDe
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _seen(project), classes_last)
+
+
+def _seen(project: Project) -> Iterator[Evidence]:
     for loss in losses(project):
         value = loss.argument("input", 0)
         if value is None or "crossentropy" not in loss_kind(project, loss):

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import only, option
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import rehearsals
+from trainwreck.code.rehearsal.questions.short_batches import leaves_one
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import LOADERS, is_module, is_training_loader, losses
@@ -79,7 +81,8 @@ def find(project: Project) -> Iterator[Evidence]:
                 continue
             told.add(id(call.node))
             text = "in a batch of one sample this removes the batch axis as well"
-            yield sighting(__name__, call, text, proof=[training[0]], severity="suggestion")
+            surely = any(leaves_one(run, call.node) for run in rehearsals(project))
+            yield sighting(__name__, call, text, proof=[training[0]], severity=None if surely else "suggestion")
 
 
 def _squeeze(project: Project, node: ast.expr, scope: Scope) -> Call | None:

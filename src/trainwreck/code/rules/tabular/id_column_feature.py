@@ -11,9 +11,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name, written
+from trainwreck.code.facts import trains
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.code.spine import ends
 from trainwreck.code.values import literal
 from trainwreck.core.evidence import Evidence
@@ -45,6 +48,52 @@ IDS = pattern(r"^(id|row_id|index|customer_?id|user_?id|patient_?id|passengerid|
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from _listed(project)
+    yield from _all_but(project)
+
+
+def _all_but(project: Project) -> Iterator[Evidence]:
+    """A table that is written out with the number of each row as a column, all columns of which but named ones are the
+    features: the number is never named again."""
+    for call in project.calls("DataFrame"):
+        table = call.argument("data", 0)
+        if not isinstance(table, ast.Dict):
+            continue
+        for key, value in zip(table.keys, table.values, strict=True):
+            named = isinstance(key, ast.Constant) and isinstance(key.value, str) and IDS.match(key.value)
+            counted = isinstance(value, ast.Call) and last_name(value.func) in ("arange", "range") and named
+            if not counted or not isinstance(key, ast.Constant) or _named_again(project, key):
+                continue
+            for place in _taken(project):
+                text = f"all columns but the named ones are taken, also {key.value!s}: it numbers the rows"
+                yield sighting(__name__, place, text, proof=[call])
+                return
+
+
+def _named_again(project: Project, key: ast.Constant) -> bool:
+    nodes = (n for w in project.walked.values() for s in w.scopes for n in s.nodes)
+    return any(isinstance(n, ast.Constant) and n.value == key.value and n is not key for n in nodes)
+
+
+def _taken(project: Project) -> Iterator[tuple[ast.AST, Scope]]:
+    """``[c for c in df.columns if c != target]`` and ``df.drop(columns=[target])``, where a network is trained."""
+    if not trains(project):
+        return
+    for walked in project.walked.values():
+        for scope in walked.scopes:
+            for node in scope.nodes:
+                if isinstance(node, ast.ListComp) and written(node.generators[0].iter).endswith(".columns"):
+                    tests = [t for t in node.generators[0].ifs if isinstance(t, ast.Compare)]
+                    if len(tests) == len(node.generators[0].ifs) == 1 and isinstance(
+                        tests[0].ops[0], ast.NotEq | ast.NotIn
+                    ):
+                        yield node, scope
+                named = isinstance(node, ast.Call) and last_name(node.func) == "drop"
+                if named and isinstance(node, ast.Call) and any(k.arg == "columns" for k in node.keywords):
+                    yield node, scope
+
+
+def _listed(project: Project) -> Iterator[Evidence]:
     told: set[int] = set()
     for call in project.calls("fit"):
         value = call.argument("X", 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import (
     made,
     option,
@@ -73,3 +73,12 @@ def find(project: Project) -> Iterator[Evidence]:
         items = [written(e.elts[0]) if isinstance(e, ast.Tuple) and e.elts else written(e) for e in sets[0].elts]
         if items and all(i in fitted for i in items):
             yield sighting(__name__, call, "early stopping watches only the data that the model is fitted on")
+        elif len(items) > 1 and items[-1] in fitted and _by_last(project, call, maker):
+            text = "of several sets XGBoost watches the last one, and that is what the model is fitted on"
+            yield sighting(__name__, call, text)
+
+
+def _by_last(project: Project, call: Call, maker: list[Call]) -> bool:
+    """True for XGBoost, whose early stopping goes by the last set unless a callback is told another (its manual)."""
+    named = any("xgb" in project.called(c) for c in (call, *maker))
+    return named and not any("EarlyStopping" in written(c.node) for c in (call, *maker))

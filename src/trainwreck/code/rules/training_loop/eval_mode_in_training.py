@@ -80,29 +80,6 @@ def main(loader):
         loss.backward()
         opt.step()
 """,
-    """
-import torch
-import torch.nn.functional as F
-from torch import nn
-class Probe:
-    def __init__(self, net, rows, labels):
-        self.net, self.rows, self.labels = net, rows, labels
-    def __call__(self):
-        self.net.train(False)
-        with torch.no_grad():
-            return (self.net(self.rows).argmax(1) == self.labels).float().mean()
-net = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
-opt = torch.optim.SGD(net.parameters(), lr=0.1)
-probe = Probe(net, torch.randn(50, 8), torch.randint(3, (50,)))
-print("untrained", probe())
-x, y = torch.randn(500, 8), torch.randint(3, (500,))
-for epoch in range(20):
-    for idx in torch.randperm(len(x)).split(25):  # expect
-        opt.zero_grad()
-        F.cross_entropy(net(x[idx]), y[idx]).backward()
-        opt.step()
-    print(epoch, probe())
-""",
 )
 GOOD = (
     """
@@ -280,9 +257,15 @@ def _of_copies(project: Project, outer: ast.AST, scope: Scope, steps: list[Call]
 def _stepped(project: Project, steps: list[Call]) -> list[Call]:
     """The calls that build the optimizers of these steps; all optimizers of the program where that can't be seen."""
     built = {id(c.node): c for c in optimizers(project)}
-    makers = [made(project, c.receiver, c.scope) for c in steps if c.receiver is not None]
-    found = [built[id(c.node)] for calls in makers for c in calls if id(c.node) in built]
+    makers = [(made(project, c.receiver, c.scope), c) for c in steps if c.receiver is not None]
+    found = [built[id(c.node)] for calls, step in makers for c in _latest(calls, step) if id(c.node) in built]
     return found or list(built.values())
+
+
+def _latest(calls: list[Call], step: Call) -> list[Call]:
+    """Of what one name was bound to one after the other in the function of the step, the last before it."""
+    before = [c for c in calls if c.scope is step.scope and c.line < step.line]
+    return [max(before, key=lambda c: c.line)] if len(before) == len(calls) and before else calls
 
 
 def _left_in_eval(project: Project, outer: ast.AST, scope: Scope, stepped: list[Call]) -> Call | None:

@@ -22,7 +22,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.dropouts import stays_random
+from trainwreck.code.rehearsal.questions.dropouts import own_stays_random, stays_random
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -80,7 +80,7 @@ MEANT = pattern(r"mc_?drop|monte|bayes|uncertain|ensemble|passes|spread|predicti
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), stays_random)
+    yield from further(__name__, project, _written(project), stays_random, own_stays_random)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

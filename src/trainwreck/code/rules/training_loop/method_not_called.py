@@ -1,6 +1,7 @@
 """A method is named without brackets.
 
-What: ``model.eval`` or ``optimizer.step`` stands as a statement of its own; nothing is called.
+What: ``model.eval`` or ``optimizer.step`` stands as a statement of its own; nothing is called. Or a test asks for a
+method, and not for its answer (``if stopper.done:``).
 Why it matters: the mode, step or reset that the line is meant for never happens, and no error says so.
 When it is fine: never as a statement; as a value (``fn = model.eval``) it is.
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import written
 from trainwreck.code.project import Project
 from trainwreck.code.rule import sighting
+from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -37,6 +39,22 @@ class Trainer:
             self.model(batch).backward()
             self.optimizer.step()
 """,
+    """
+import torch
+class Stopper:
+    def __init__(self):
+        self.count = 0
+    def done(self):
+        return self.count > 3
+class Trainer:
+    def __init__(self):
+        self.stop = Stopper()
+        self.device = "cuda" if torch.cuda.is_available else "cpu"  # expect
+    def fit(self, loader):
+        for batch in loader:
+            if self.stop.count > 1 and self.stop.done:  # expect
+                break
+""",
 )
 GOOD = (
     """
@@ -47,6 +65,22 @@ def evaluate(model, loader, hook):
     hook(model.train)
     model.eval()
     torch.cuda.empty_cache()
+""",
+    """
+class Stopper:
+    done = False
+    @property
+    def tired(self):
+        return self.count > 3
+    def spent(self):
+        return self.count > 9
+def loop(model, loader):
+    stop = Stopper()
+    while not stop.done:
+        if stop.tired or stop.spent():
+            break
+        if model.training and callable(stop.spent):
+            stop.count += 1
 """,
     """
 class Settings:
@@ -73,6 +107,11 @@ METHODS = frozenset(
 )
 
 
+ASKED = ("torch.cuda.is_available", "torch.distributed.is_initialized", "torch.distributed.is_available",
+         "torch.backends.mps.is_available", "torch.is_grad_enabled", "torch.cuda.is_bf16_supported")  # fmt: skip
+"""Functions that answer a question: named without brackets they are always true."""
+
+
 def find(project: Project) -> Iterator[Evidence]:
     for walked in project.walked.values():
         for scope in walked.scopes:
@@ -83,3 +122,37 @@ def find(project: Project) -> Iterator[Evidence]:
                     yield sighting(
                         __name__, (node, scope), f"{written(value)} is named but not called: brackets are missing"
                     )
+            for asking in project.within(scope, ast.If, ast.While, ast.IfExp, ast.Assert):
+                assert isinstance(asking, ast.If | ast.While | ast.IfExp | ast.Assert)
+                for value in _asked(asking.test):
+                    if isinstance(value, ast.Attribute) and _is_function(project, value, scope):
+                        text = f"{written(value)} is asked and not called, which is always true: brackets are missing"
+                        yield sighting(__name__, (value, scope), text)
+
+
+def _asked(test: ast.expr) -> Iterator[ast.expr]:
+    """The parts of a test that are asked whether they are true."""
+    match test:
+        case ast.BoolOp(values=values):
+            for value in values:
+                yield from _asked(value)
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            yield from _asked(inner)
+        case _:
+            yield test
+
+
+def _is_function(project: Project, value: ast.Attribute, scope: Scope) -> bool:
+    """True for a plain method of a class of the program, which no object of it has something else in the place of."""
+    if project.dotted(value, scope) in ASKED:
+        return True
+    owner = project.class_of(value.value, scope)
+    method = project.find_method(owner, value.attr) if owner is not None else None
+    if owner is None or method is None or any(value.attr in c.attributes for c in project.bases(owner)):
+        return False
+    if not (isinstance(value.value, ast.Name) and value.value.id == "self") and (
+        sum(b.kind != "append" for b in project.bindings(value.value, scope)) > 1
+    ):
+        return False  # it may be an object of another class
+    bound = method.parent.bindings.get(value.attr, ()) if method.parent is not None else ()
+    return not method.decorators and len(bound) <= 1

@@ -26,6 +26,7 @@ from trainwreck.code.order import (
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.never_trained import never_trained
 from trainwreck.code.rehearsal.questions.optimizing import never_steps, steps_outside
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -157,7 +158,9 @@ QUIET = frozenset(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, [*_seen(project), *_no_gradient(project)], never_steps, steps_outside)
+    yield from further(
+        __name__, project, [*_seen(project), *_no_gradient(project)], never_steps, steps_outside, never_trained
+    )
 
 
 def _no_gradient(project: Project) -> Iterator[Evidence]:

@@ -16,6 +16,7 @@ from trainwreck.code.order import OPTIMIZERS, TrainingStep, constructors, kind_o
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.optimizing import never_cleared
+from trainwreck.code.rehearsal.questions.own_updates import own_step_uncleared
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.surface import Surface
 from trainwreck.core.evidence import Evidence
@@ -136,7 +137,7 @@ def train(g, d, loader):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), never_cleared)
+    yield from further(__name__, project, _seen(project), never_cleared, own_step_uncleared)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

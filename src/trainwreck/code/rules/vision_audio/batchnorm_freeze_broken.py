@@ -10,12 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import (
     in_loop,
     later,
 )
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.frozen_norms import put_back
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -54,7 +56,7 @@ def main(model, loader, opt, epochs):
 
 def find(project: Project) -> Iterator[Evidence]:
     found = list(_in_one_place(project))
-    yield from found or _by_function(project)
+    yield from further(__name__, project, found or _by_function(project), put_back)
 
 
 def _by_function(project: Project) -> Iterator[Evidence]:
@@ -78,7 +80,9 @@ def _by_function(project: Project) -> Iterator[Evidence]:
     for call in project.calls("train"):
         mode = call.argument("mode", 0)
         on = mode is None or not (isinstance(mode, ast.Constant) and mode.value is False)
-        if not on or call.scope in homes or not isinstance(call.node.func, ast.Attribute):
+        if not on or not isinstance(call.node.func, ast.Attribute):
+            continue
+        if call.scope in homes and not _undoes(project, call, callers):
             continue
         if call.scope is freezers[0]:
             continue  # in one place: the order there decides
@@ -89,6 +93,13 @@ def _by_function(project: Project) -> Iterator[Evidence]:
         loop = callers[0]
         yield sighting(__name__, call, "this puts the frozen batch-norm layers back into training mode", proof=[loop])
         return
+
+
+def _undoes(project: Project, call: Call, callers: list[Call]) -> bool:
+    """True for ``net.train()`` in a loop below ``freeze(net)``, in one function."""
+    before = [c for c in callers if c.scope is call.scope and c.line < call.line]
+    same = any(written(call.receiver) in [written(a) for a in c.node.args] for c in before)
+    return same and in_loop(project, call.node, call.scope) is not None
 
 
 def _repeated(project: Project, scope: Scope, depth: int) -> bool:

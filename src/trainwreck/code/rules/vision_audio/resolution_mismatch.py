@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.resized import resized_there
+from trainwreck.code.rehearsal.questions.transforms import other_size
 from trainwreck.core.evidence import Evidence
 
 _SCRIPT = """
@@ -48,4 +49,4 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, resized_there)
+    yield from further(__name__, project, answers(__name__, project, resized_there), other_size)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call
+from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import only, option, source
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
@@ -78,10 +78,13 @@ def _written(project: Project) -> Iterator[Evidence]:
         for node, scope in walked.calls:
             call = Call(node, scope)
             said = call.argument("sampling_rate")
+            given = node.args[0] if node.args else None
+            if project.called(call).startswith("librosa.feature."):
+                said, given = call.argument("sr"), call.argument("y")
             wanted = only(project, (said, scope)) if said is not None else None
-            if not isinstance(wanted, int) or not node.args:
+            if not isinstance(wanted, int) or given is None:
                 continue
-            for step in back(project, node.args[0], scope):
+            for step in back(project, given, scope):
                 if isinstance(step.node, ast.Call):
                     text = _other_rate(project, Call(step.node, step.scope), wanted)
                     if text is not None:
@@ -96,12 +99,13 @@ def _other_rate(project: Project, load: Call, wanted: int) -> str | None:
         if rate is None and option(project, load, "sr", 1) is None:
             rate = LIBROSA_DEFAULT
         if isinstance(rate, int) and rate != wanted:
-            return f"the sound has {rate} samples a second here, and the processor is told {wanted}"
-    if full in ("torchaudio.load", "soundfile.read"):
+            return f"the sound has {rate} samples a second here, and what takes it is told {wanted}"
+    as_filed = full == "librosa.load" and isinstance(load.argument("sr"), ast.Constant)
+    if full in ("torchaudio.load", "soundfile.read") or (as_filed and written(load.argument("sr")) == "None"):
         name = _rate_name(project, load)
         if name is not None and _unread(project, load, name):
             return (
-                f"the sound has the rate of its file here, which nothing looks at, and the processor is told {wanted}"
+                f"the sound has the rate of its file here, which nothing looks at, and what takes it is told {wanted}"
             )
     return None
 

@@ -1,7 +1,7 @@
 """Masks hold a number for pixels without a class, and the loss counts it.
 
 What: the labels of pixels that nobody drew (borders, void) are set to 255 or -1, and the cross entropy for each pixel
-is not told to pass over that number, or over another one.
+is not told to pass over that number, or over another one; or it passes over a class that is to be told.
 Why it matters: the loss fails, or learns the number as a class.
 When it is fine: with ``ignore_index`` set to that number, or an output for it.
 """
@@ -14,6 +14,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.pixels import not_ignored
 from trainwreck.code.rehearsal.questions.stand_ins import pixels_counted
+from trainwreck.code.rehearsal.questions.unlearned_class import class_passed_over
 from trainwreck.code.rehearsal.questions.void_labels import void_pixels
 from trainwreck.core.evidence import Evidence
 
@@ -93,4 +94,6 @@ for step in range(100):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, answers(__name__, project, not_ignored), pixels_counted, void_pixels)
+    yield from further(
+        __name__, project, answers(__name__, project, not_ignored), pixels_counted, void_pixels, class_passed_over
+    )

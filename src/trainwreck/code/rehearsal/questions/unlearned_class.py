@@ -1,0 +1,109 @@
+"""A class of pixels that the loss passes over, and that the evaluation counts like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
+from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.monotone import judged
+from trainwreck.code.rehearsal.questions.pixels import CONVOLUTIONS
+from trainwreck.code.rehearsal.questions.roles import given, losses, users
+from trainwreck.code.rehearsal.questions.void_labels import judged_whole
+
+PIXELS = 3
+"""Axes of a map of scores without the batch or the width: fewer are no pixels."""
+TABLES = frozenset(["bincount", "histc", "histogram2d", "confusion_matrix"])
+CHOICES = frozenset(["argmax", "max"])
+FEW = 12
+
+
+def class_passed_over(run: Rehearsing) -> Iterator[Answer]:
+    """``ignore_index=0`` where 0 is a class that the network has an output for and that the scores count: no pixel of
+    it is ever taught.
+
+    Not meant: a label that the evaluation leaves out too, in any way that is seen."""
+    for loss in losses(run, "cross_entropy", "nll_loss"):
+        own = loss.owner.options.get("ignore_index") if loss.owner is not None else None
+        number, scores, target = (
+            loss.options.get("ignore_index", own),
+            given(loss, "input", 0),
+            given(loss, "target", 1),
+        )
+        if type(number) is not int or number < 0 or not isinstance(scores, Node) or not isinstance(target, Node):
+            continue
+        classes = scores.shape.dim(1) if not scores.shape.open and len(scores.shape.dims) >= PIXELS else None
+        pixels = any(n.op in CONVOLUTIONS for n in near(scores, FEW))
+        if not pixels or classes is None or number >= classes or loss.place is None or _left_out(run, number):
+            continue
+        counted = next((n for n in run.nodes if not n.grad and _counts(n, number)), None)
+        if counted is None and judged_whole(run):
+            counted = next((n for n in run.nodes if not n.grad and _counts_all(n)), None)
+        if counted is not None and counted.place is not None:
+            text = (
+                f"this loss passes over all pixels of class {number}, which the network tells and the evaluation counts"
+            )
+            yield Answer(loss.place, text, (counted.place,))
+            return
+
+
+def _choice(value: Value) -> bool:
+    """True for the class that a network chose for each pixel."""
+    return isinstance(value, Node) and any(n.op in CHOICES and judged(n) for n in near(value, FEW))
+
+
+def _counts(node: Node, number: int) -> bool:
+    """A table of how often each class is taken for another, hits of this very class, or the share of all hits."""
+    if node.op in TABLES:
+        seen = list(ancestors(node))
+        labels = any(n.op in ("batch", "element", "getitem") and not judged(n) for n in seen)
+        return labels and any(n.op in CHOICES and judged(n) for n in seen)
+    if node.op != "eq" or len(node.inputs) < 2:
+        return False
+    if node.inputs[1] is not True and node.inputs[1] == number and type(node.inputs[1]) is int:
+        return _choice(node.inputs[0])
+    return False
+
+
+def _left_out(run: Rehearsing, number: int) -> bool:
+    """True where labels are asked for everything but this one, or its figures are cut off."""
+    for node in run.nodes:
+        if node.grad or len(node.inputs) < 2:
+            continue
+        first, second = node.inputs[:2]
+        if type(second) is int and isinstance(first, Node):
+            apart = node.op == "ne" and second == number
+            above = number == 0 and (node.op, second) in (("gt", 0), ("ge", 1))
+            alone = node.op == "eq" and second == number and not _choice(first) and not _beside(run, node, number)
+            if apart or above or alone:
+                return True
+        if node.op == "getitem" and _cuts(second, number) and any(_counts_all(n) for n in near(first, 4 * FEW)):
+            return True
+    return False
+
+
+def _beside(run: Rehearsing, test: Node, number: int) -> bool:
+    """True where hits are counted with the test: the choices are held against the same number."""
+    return any(
+        any(isinstance(i, Node) and any(_counts(n, number) for n in near(i, 4)) for i in user.inputs)
+        for user in users(run).get(id(test), ())
+    )
+
+
+def _counts_all(node: Node) -> bool:
+    return node.op in TABLES or (node.op == "eq" and any(_choice(i) for i in node.inputs[:2]))
+
+
+def _cuts(index: Value, number: int) -> bool:
+    """True for ``[1:]`` and ``[[1, 2]]``: some classes alone."""
+    items = index if isinstance(index, tuple) else (index,)
+    for item in items:
+        if isinstance(item, Obj) and item.kind == "builtins.slice" and item.args[0] not in (None, 0):
+            return True
+        if isinstance(item, Obj) and item.kind == "builtins.slice" and item.args[1] in (number, -1):
+            return True
+        if isinstance(item, Items) or (isinstance(item, Node) and item.op not in ("counter", "element")):
+            return True
+    return False
