@@ -28,7 +28,7 @@ def classes_last(run: Rehearsing) -> Iterator[Answer]:
         if None in sizes or len(set(sizes)) != 1:
             continue
         if not any(n.op in TURNS for n in near(head.inputs[0], NEAR)):
-            text = f"the scores of the classes lie along the last axis, and the loss reads the second: both have {sizes[0]}"
+            text = f"the scores of the classes lie along the last axis, and the loss reads the second ({sizes[0]} each)"
             yield Answer(loss.place, text, (head.place,) if head.place is not None else ())
 
 

@@ -54,8 +54,8 @@ def last_is_smaller(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for node in run.nodes:
         for value, made, axis in _meetings(run, node):
-            size, place = _fixed(value, made, axis)
-            if size is None or place is None or id(place[0]) in told:
+            size, new = _fixed(value, made, axis)
+            if size is None or new is None or new.place is None or id(new.place[0]) in told:
                 continue
             batch = _batch(value)
             if batch is None or not _goes_round(node, batch):
@@ -65,7 +65,8 @@ def last_is_smaller(run: Rehearsing) -> Iterator[Answer]:
             short = known[id(batch)]
             if short is None or short.size != size or (short.rest == 1 and node.op in ELEMENTWISE):
                 continue
-            told.add(id(place[0]))
+            place = _given_at(new.place, new, node)
+            told.add(id(new.place[0]))
             text = f"this has the size of a full batch ({size}), and the last batch has {short.rest} samples"
             yield Answer(place, text, (node.place,) if node.place is not None else ())
 
@@ -114,11 +115,11 @@ def _refuses(node: Node, first: Node) -> bool:
     return first.shape.dims[0] is None and None not in own and math.prod(sizes[1:]) == math.prod(d or 1 for d in own)
 
 
-def _fixed(value: Node, made: Node, axis: int) -> tuple[int | None, Place | None]:
-    """The number that is written for the samples in a new tensor, and where it is made."""
+def _fixed(value: Node, made: Node, axis: int) -> tuple[int | None, Node | None]:
+    """The number that is written for the samples in a new tensor, and that tensor."""
     at: Value = made
     if made.inputs and made.inputs[0] is value:  # the batch itself, in a written shape
-        return (int(made.shape.dims[0] or 0) or None), made.place
+        return (int(made.shape.dims[0] or 0) or None), made
     while isinstance(at, Node) and at.op in PASSES:
         at = at.inputs[0] if at.inputs else None
     if not isinstance(at, Node) or at.op not in MADE or made.shape.open or len(made.shape.dims) < 1 + (axis < 0):
@@ -126,15 +127,17 @@ def _fixed(value: Node, made: Node, axis: int) -> tuple[int | None, Place | None
     size = made.shape.dims[axis]
     if not isinstance(size, int) or size < 2 or any(n.op in ("batch", "size", "len") for n in ancestors(at)):
         return None, None
-    return size, _given_at(at)
+    return size, at
 
 
-def _given_at(made: Node) -> Place | None:
-    """Where the size is given: the call of the function that makes the tensor, if that is told how many samples."""
-    if made.place is None or not made.stack:
-        return made.place
-    names = {n.id for n in ast.walk(made.place[0]) if isinstance(n, ast.Name)}
-    return made.stack[-1] if names & (set(made.place[1].params) - {"self"}) else made.place
+def _given_at(place: Place, made: Node, node: Node) -> Place:
+    """Where the size is given: the call of a function that makes the tensor, if that is told how many samples, and
+    the loop over the batches stands elsewhere."""
+    if not made.stack or any(t.scope is place[1] for t in node.turns):
+        return place
+    names = {n.id for n in ast.walk(place[0]) if isinstance(n, ast.Name)}
+    inner = next((p for p in reversed(made.stack) if p[1] is not place[1]), place)
+    return inner if names & (set(place[1].params) - {"self"}) else place
 
 
 def _batch(value: Node) -> Node | None:

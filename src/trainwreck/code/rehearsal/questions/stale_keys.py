@@ -5,19 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj, Turn
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Turn
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.caching import cached
-from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, users
 
 LAYERS = frozenset(["linear", "conv1d", "matmul"])
 MAX_CHAIN = 30
+FEW = 4
+ATTENDS = frozenset(["scaled_dot_product_attention", "matmul", "einsum", "bmm", "baddbmm"])
+
+
+def _attended(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
+    """Those joins that an attention looks at: batches are joined too."""
+    table = users(run)
+    for event, join in cached(run):
+        level, found = [join], False
+        for _ in range(FEW):
+            level = [u for n in level for u in table.get(id(n), ())]
+            found = found or any(u.op in ATTENDS for u in level)
+            level = [u for u in level if u.op in STRUCTURE]
+        both = list(parts(join.inputs[0]))
+        if found and both[0] is not both[-1]:
+            yield event, join
 
 
 def not_carried(run: Rehearsing) -> Iterator[Answer]:
     """In a loop each call is given the keys from before the loop: those of the tokens in between are forgotten."""
-    for event, join in cached(run):
+    for event, join in _attended(run):
         turn = event.turns[-1] if event.turns else None
         old = next(iter(parts(join.inputs[0])), None)
         if turn is None or turn.index == 0 or old is None or event.place is None or not _fed_from(event.args, turn):
@@ -31,7 +47,7 @@ def not_carried(run: Rehearsing) -> Iterator[Answer]:
 
 def stands_still(run: Rehearsing) -> Iterator[Answer]:
     """The position of the new token is the same in each turn of the loop."""
-    for event, join in cached(run):
+    for event, join in _attended(run):
         turn = event.turns[-1] if event.turns else None
         if turn is None or turn.index == 0 or event.place is None or not _fed_from(event.args, turn):
             continue
@@ -47,7 +63,7 @@ def stands_still(run: Rehearsing) -> Iterator[Answer]:
 def exchanged(run: Rehearsing) -> Iterator[Answer]:
     """New keys are put behind old values, and new values behind old keys."""
     met: dict[tuple[int, int], Node] = {}
-    for _, join in cached(run):
+    for _, join in _attended(run):
         old, new = (_layer(p) for p in list(parts(join.inputs[0]))[:2])
         if old is None or new is None or old is new:
             continue

@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds, core, trained
 
 WHOLE = frozenset("long int int8 int16 int32 int64 uint8 short LongTensor IntTensor int_".split())
+FLOATS = frozenset(["float", "double", "half", "bfloat16"])
 MAKES = frozenset(["zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like", "empty_like"])
 DRAWS = frozenset(["randint", "integers", "randperm", "arange", "permutation"])
 BROKEN = frozenset("rand randn random normal uniform standard_normal div softmax sigmoid tanh mean std exp".split())
@@ -82,9 +83,7 @@ def _integer(value: Value) -> Node | None:
                 return None
         elif at.op in WHOLE:
             return at
-        elif at.op not in STRUCTURE and at.op not in ("setitem", "batch", "element"):
-            return None
-        elif at.op in ("float", "double", "half", "bfloat16"):
+        elif at.op in FLOATS or at.op not in STRUCTURE | {"setitem", "batch", "element"}:
             return None
         at = at.inputs[0] if at.inputs else None
     return None

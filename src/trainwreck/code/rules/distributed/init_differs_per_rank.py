@@ -1,7 +1,8 @@
 """Hand-made data parallelism starts from different weights.
 
 What: gradients are averaged by hand (``all_reduce`` over ``parameters()``), each rank seeds differently or not at all,
-and nothing sends the weights of one rank to the others before training.
+and nothing sends the weights of one rank to the others before training; or one process plays the ranks, and each
+network draws its own weights.
 Why it matters: equal gradients applied to different weights keep them different for ever.
 When it is fine: with one seed for all ranks at construction, with ``broadcast`` of the parameters, or under DDP.
 """

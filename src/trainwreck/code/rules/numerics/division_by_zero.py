@@ -19,8 +19,8 @@ from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.empty_counts import divided_by_share
 from trainwreck.code.rehearsal.questions.empty_groups import empty_groups
 from trainwreck.code.rehearsal.questions.few_draws import nothing_drawn
-from trainwreck.code.rehearsal.questions.unused import divides_by_zero
 from trainwreck.code.rehearsal.questions.surely_zero import constant_column, short_relu_rows
+from trainwreck.code.rehearsal.questions.unused import divides_by_zero
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Scope
 from trainwreck.code.surface import Surface
