@@ -116,3 +116,28 @@ os.waitpid(child, 0)
     )
     forked.recorded(text, tmp_path)
     assert not any("in the child" in line for line in kept(tmp_path))
+
+
+def test_a_lock_that_a_fork_has_copied_stops_no_print(tmp_path: Path) -> None:
+    text = (
+        PROGRAM
+        + """
+import os
+from trainwreck.record.inside.console import Console
+probe = next(p for p in __import__("gc").get_objects() if type(p) is Console)
+import threading
+held, done = threading.Event(), threading.Event()
+def hold():
+    with probe._lock:
+        held.set(); done.wait(5)
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if not child:
+    print("printed by the child", flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+done.set()
+"""
+    )
+    assert "printed by the child" in forked.recorded(text, tmp_path)

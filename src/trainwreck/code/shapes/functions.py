@@ -89,6 +89,8 @@ KEEPS = frozenset(
         "logsigmoid",
         "sort_",
         "flip",
+        "flipud",
+        "fliplr",
         "roll",
         "triu",
         "tril",
@@ -126,7 +128,9 @@ KEEPS = frozenset(
     ]
 )
 """Functions and methods that change no axis."""
-BINARY = frozenset(["add", "sub", "mul", "div", "maximum", "minimum", "where", "atan2", "fmod", "remainder", "lerp"])
+BINARY = frozenset(
+    """add sub mul div maximum minimum where atan2 arctan2 hypot copysign nextafter fmod remainder lerp""".split()
+)
 REDUCES = frozenset(
     [
         "mean",

@@ -48,7 +48,8 @@ class Console(Probe):
         self._lines: list[str] = []
         self._rest: deque[str] = deque(maxlen=LAST_LINES)
         self._size = self._left = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Never waited for: a handler of a signal may print while it is held, and a fork may copy it while it is."""
 
     def attach(self) -> None:
         """Listen to ``print``, ``logging`` and ``warnings``."""
@@ -61,19 +62,17 @@ class Console(Probe):
         """Write the lines of the last steps."""
         if self.recorder.store.base is None:
             return  # nothing is recorded so far: nothing is written either
-        with self._lock:
-            lines, self._lines = self._lines, []
+        lines, self._lines = self._lines, []
         self._write(lines)
 
     def close(self) -> None:
         """Write the line that has not ended, and the last ones of a long output."""
-        with self._lock:
-            if self._open:
-                self._keep(self._open)
-            self._open = ""
-            left = self._left - len(self._rest)
-            self._lines += [f"[{left} lines left out]"] * (left > 0) + list(self._rest)
-            self._rest.clear()
+        if self._open:
+            self._keep(self._open)
+        self._open = ""
+        left = self._left - len(self._rest)
+        self._lines += [f"[{left} lines left out]"] * (left > 0) + list(self._rest)
+        self._rest.clear()
         self.flush()
 
     # below the surface
@@ -102,13 +101,17 @@ class Console(Probe):
             self._add(f"{filename}:{lineno}: {category.__name__}: {message}\n")
 
     def _add(self, text: str) -> None:
-        with self._lock:
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
             *whole, self._open = (self._open + text).split("\n")
             for line in whole:
                 self._keep(line)
             if "\r" in self._open:
                 self._open = self._open.rpartition("\r")[2]
             self._open = self._open[-LONGEST:]
+        finally:
+            self._lock.release()
 
     def _keep(self, line: str) -> None:
         line = line.rpartition("\r")[2][:LONGEST]  # of a bar that is drawn over itself the last state

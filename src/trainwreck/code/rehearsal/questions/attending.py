@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.domain import Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors
 
 STACKS = frozenset(["transformerencoder", "transformerencoderlayer", "transformerdecoder", "transformerdecoderlayer"])
@@ -25,6 +25,42 @@ def convolved(node: Node) -> bool | None:
     if sum(amounts[:2]) != (kernel - 1) * dilation:
         return None
     return bool(amounts[1] == 0)
+
+
+def cropped(node: Node, behind: list[Node]) -> tuple[Node, int] | None:
+    """Where the output of a convolution that pads both ends of the time is cut to the length of its input, and how far
+    it sees ahead after that; None where that is not known, or the output is used otherwise too.
+
+    Output ``j`` sees the inputs from ``j - padding`` to ``j - padding + (kernel - 1) * dilation``."""
+    layer = node.owner
+    if layer is None or layer.name != "Conv1d" or node.shape.open:
+        return None
+    kernel, own, dilation = layer.get("kernel_size", 2), layer.get("padding", 4, 0), layer.get("dilation", 5, 1)
+    stride = layer.get("stride", 3, 1)
+    numbers = [n[0] if isinstance(n, tuple) and len(n) == 1 else n for n in (kernel, own, dilation, stride)]
+    if not all(isinstance(n, int) for n in numbers) or numbers[3] != 1 or numbers[1] == 0:
+        return None
+    kernel, own, dilation = (n for n in numbers[:3] if isinstance(n, int))
+    users = [n for n in behind if any(i is node for i in n.inputs)]
+    cut = users[0] if len(users) == 1 and users[0].op == "getitem" and len(users[0].inputs) > 1 else None
+    index = cut.inputs[1] if cut is not None and isinstance(cut.inputs[1], tuple) else ()
+    whole = all(i is Ellipsis or (isinstance(i, Obj) and i.args[:2] == (None, None)) for i in index[:-1])
+    last = index[-1] if index and (Ellipsis in index or len(index) == len(node.shape.dims)) else None
+    if cut is None or not whole or not isinstance(last, Obj) or last.kind != "builtins.slice":
+        return None
+    begin, end, step = (*last.args, None, None, None)[:3]
+    begin = 0 if begin is None else begin
+    if not isinstance(begin, int) or step not in (None, 1):
+        return None
+    if begin < 0:
+        length = node.shape.dims[-1]
+        if end is not None or not isinstance(length, int):
+            return None
+        begin += length
+    kept, given = cut.shape.dims[-1:], node.inputs[0].shape.dims[-1:] if isinstance(node.inputs[0], Node) else ()
+    if end is not None and kept != given and begin > 0:
+        return None
+    return cut, begin - own + (kernel - 1) * dilation
 
 
 def attention(node: Node) -> bool | None:

@@ -22,6 +22,7 @@ FAINT = 0.02
 SEVERAL = 3
 """So many faint layers behind one another leave nothing of the signal."""
 FILLS = frozenset(["normal_", "trunc_normal_", "uniform_"])
+FILLED = frozenset(name[:-1] for name in FILLS)
 NORMS = ("norm", "batchnorm", "layernorm", "groupnorm", "standardize")
 LAYERS = frozenset(["linear", "conv1d", "conv2d", "conv3d"])
 THROUGH = frozenset(
@@ -232,6 +233,8 @@ def _size(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
         return 1.0
     if value.op in ("rand", "rand_like"):
         return math.sqrt(1 / 3)
+    if value.op in FILLED and value.options.get("inplace") is True:  # torch.empty(n, d).uniform_(-a, a)
+        return _filled(run, f"{value.op}_", list(value.inputs[1:]), value.options)
     if value.op == "normal" and value.full.startswith("torch"):
         return number(run, value.get("std", 1))
     if value.op in ("mul", "div") and len(value.inputs) == 2:
@@ -242,6 +245,31 @@ def _size(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
         if size is None or not by:
             return None
         return size * abs(by) if value.op == "mul" else size / abs(by)
+    if value.op in ("add", "sub") and len(value.inputs) == 2:  # torch.rand(n, d) * 2 - 1
+        size, mean, by = _size(run, value.inputs[0], depth + 1), _mean(run, value), number(run, value.inputs[1])
+        base = _mean(run, value.inputs[0])
+        if size is None or mean is None or base is None or by is None:
+            return None
+        return math.sqrt(max(size * size - base * base, 0.0) + mean * mean)
     if value.op in STRUCTURE and value.inputs:
         return _size(run, value.inputs[0], depth + 1)
     return None
+
+
+def _mean(run: Rehearsing, value: Value, depth: int = 0) -> float | None:
+    """The mean of what is drawn between 0 and 1, or about 0, and moved and scaled by numbers."""
+    if not isinstance(value, Node) or depth > 8:
+        return None
+    if value.op in ("rand", "rand_like"):
+        return 0.5
+    if value.op in ("randn", "randn_like"):
+        return 0.0
+    if value.op not in ("add", "sub", "mul", "div") or len(value.inputs) != 2:
+        return None
+    one, other = value.inputs
+    if value.op in ("add", "mul") and not isinstance(one, Node):
+        one, other = other, one
+    mean, by = _mean(run, one, depth + 1), number(run, other)
+    if mean is None or by is None or (value.op == "div" and by == 0):
+        return None
+    return {"add": mean + by, "sub": mean - by, "mul": mean * by}.get(value.op, mean / (by or 1.0))

@@ -52,7 +52,7 @@ def overlap_of_centres(run: Rehearsing) -> Iterator[Answer]:
                 if (there := called(other.node)) is not None:
                     yield Answer(there, text, proof)
                 return
-            if place is not None:
+            if place is not None and not _of_something_else(one, found):
                 text = "one of the two is converted to another layout before they are compared here, the other is not"
                 yield Answer(place, text, tuple(p for p in (one.node.place,) if p is not None))
                 return
@@ -67,6 +67,80 @@ def overlap_of_centres(run: Rehearsing) -> Iterator[Answer]:
             text = "the overlap is computed from corners, and is given centres and sizes here"
             yield Answer(place, text, tuple(p for p in (one.node.place, other.node.place if other else None) if p))
             return
+
+
+def _of_something_else(one: Overlap, found: list[Overlap]) -> bool:
+    """True for given boxes that are worked out of what are none (corners of a mask): of what layout they are is not
+    told by how other boxes are converted."""
+    made = _root(one.target)
+    others = [_root(o.target) for o in found if o.layer is one.layer and o.layout == o.given]
+    return made.op in JOINS and not by_centre(one.target) and all(made.place != o.place for o in others)
+
+
+def _root(value: Node) -> Node:
+    """What boxes were before they were scaled and selected."""
+    at = value
+    for _ in range(20):
+        scaled = at.op in ("div", "mul") and len(at.inputs) > 1 and number_of(at.inputs[1]) is not None
+        inner = at.inputs[0] if at.inputs and (scaled or at.op in PASSES) else None
+        if not isinstance(inner, Node):
+            break
+        at = inner
+    return at
+
+
+def corner_for_centre(run: Rehearsing) -> Iterator[Answer]:
+    """Given boxes that are drawn from their corner on are made corners as if they were told by their centre.
+
+    Silent where what the network tells is made corners in the same way, unless that meets other boxes somewhere."""
+    found = [o for node in run.nodes if (o := _overlap(node)) is not None]
+    for node in run.nodes:
+        change = conversion(node)
+        if change is None or change[0] != CONVERTED or node.grad or layer_of(change[1]) is not None:
+            continue
+        items = _columns(change[1])
+        if items is None or not _drawn_from(run, items):
+            continue
+        told = [o for o in found if o.layout == CONVERTED]
+        if told and all(o.given == CONVERTED for o in told):
+            continue
+        place = called(node)
+        if place is not None:
+            text = "these boxes are told by a corner and a size, and are made corners here as if by their centre"
+            yield Answer(place, text, tuple(p for p in (node.place,) if p is not None))
+            return
+
+
+def _columns(value: Node) -> list[Value] | None:
+    """The four numbers that boxes are put together from, one by one."""
+    at: Value = _root(value)
+    for _ in range(4):
+        node = next(iter(parts(at)), None)
+        held = node.inputs[0] if node is not None and node.inputs else None
+        while isinstance(held, Items | tuple):
+            items = list(held.items) if isinstance(held, Items) else list(held)
+            if len(items) == COORDINATES and all(isinstance(i, Node) for i in items):
+                return items
+            held = items[0] if items else None
+        if not isinstance(held, Node):
+            return None
+        at = held
+    return None
+
+
+def _drawn_from(run: Rehearsing, items: list[Value]) -> bool:
+    """True where the program marks ``x : x + w`` and ``y : y + h`` in a picture."""
+    marked = set()
+    for node in run.nodes:
+        if node.op not in ("setitem", "getitem"):
+            continue
+        index = node.inputs[-1] if isinstance(node.inputs[-1], tuple) else (node.inputs[-1],)
+        for part in index:
+            begin, end = (*part.args, None, None)[:2] if isinstance(part, Obj) else (None, None)
+            if isinstance(begin, Node) and isinstance(end, Node) and end.op == "add":
+                marked.add((key_of(begin), frozenset(key_of(i) for i in end.inputs[:2])))
+    wanted = [(key_of(a), frozenset([key_of(a), key_of(b)])) for a, b in zip(items[:2], items[2:], strict=True)]
+    return all(w in marked for w in wanted)
 
 
 def _overlap(node: Node) -> Overlap | None:
@@ -150,4 +224,4 @@ def _halved(centre: Value, size: Value) -> bool:
     return False
 
 
-__all__ = ["by_centre", "called", "overlap_of_centres"]
+__all__ = ["by_centre", "called", "corner_for_centre", "overlap_of_centres"]

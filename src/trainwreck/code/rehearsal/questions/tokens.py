@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.attending import attention, blind_mask, convolved, handed_mask
+from trainwreck.code.rehearsal.questions.attending import attention, blind_mask, convolved, cropped, handed_mask
 from trainwreck.code.rehearsal.questions.roles import given, losses
 from trainwreck.code.rehearsal.questions.trails import END, MOVES, Trail, put_behind, start_of, trail
 from trainwreck.core.row import Row
@@ -42,7 +42,26 @@ def shifts(run: Rehearsing) -> list[Shift]:
     return found
 
 
-def _shift(loss: Node) -> Shift | None:
+def walked_shifts(run: Rehearsing) -> list[Shift]:
+    """The same, also of a network that walks over the positions one by one and puts its answers behind each other."""
+    if "walked-shifts" not in run.memo:
+        scored = losses(run, "cross_entropy", "nll_loss")
+        run.memo["walked-shifts"] = [s for loss in scored if (s := _shift(loss, _walked)) is not None]
+    found: list[Shift] = run.memo["walked-shifts"]
+    return found
+
+
+def _walked(cut: Node, loss: Node) -> bool:
+    """True for ``x[:, t]`` in a loop over ``t`` from the first position on, inside of a step of training."""
+    turn = cut.turns[-1] if len(cut.turns) > len(loss.turns) else None
+    if turn is None or not isinstance(turn.over, Items) or turn.over.kind != "range" or turn.over.items[:1] != [0]:
+        return False
+    index = cut.inputs[1] if isinstance(cut.inputs[1], tuple) else (cut.inputs[1],)
+    at = turn.over.items[min(turn.index, len(turn.over.items) - 1)]
+    return all(i is at or i == turn.index for i in index if isinstance(i, int | Node) and not isinstance(i, bool))
+
+
+def _shift(loss: Node, passed: Callable[[Node, Node], bool] | None = None) -> Shift | None:
     scores, target_of = _scored(loss)
     target = trail(target_of)
     head = _head(scores)
@@ -51,8 +70,8 @@ def _shift(loss: Node) -> Shift | None:
     logits, moved, ends, sliced = head
     fed: list[tuple[Node, Trail]] = []
     cuts: list[Node] = []
-    for node in ancestors(logits):
-        if node.op == "getitem" and node.grad and _cuts_front(node):
+    for node in ancestors(logits, through=lambda n: not n.op.endswith("_like")):
+        if node.op == "getitem" and node.grad and _cuts_front(node) and not (passed and passed(node, loss)):
             cuts.append(node)
         if node.op not in ("embedding", "one_hot") or not node.inputs:
             continue
@@ -280,6 +299,20 @@ def sees_the_future(run: Rehearsing) -> Iterator[Answer]:
                 mask = blind_mask(node) or handed_mask(node)
                 place = mask.place if mask is not None and mask.place is not None else node.place
                 yield Answer(place, text, _proof(shift))
+
+
+def cut_ahead(run: Rehearsing) -> Iterator[Answer]:
+    """A convolution pads both ends, and the wrong one is cut off, in a network that is trained on the next token."""
+    for shift in walked_shifts(run):
+        if shift.ahead != 1:
+            continue
+        behind = list(ancestors(shift.logits))
+        for node in behind:
+            cut = cropped(node, behind) if node.op == "conv1d" else None
+            if cut is not None and cut[1] > 0 and cut[0].place is not None and _over(node, shift.fed):
+                text = f"this cut leaves what sees {cut[1]} tokens ahead, and the network is trained on the next one"
+                yield Answer(cut[0].place, text, _proof(shift))
+                return
 
 
 def _among(node: Node, fed: Node) -> bool:

@@ -17,7 +17,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
-from trainwreck.code.rehearsal.questions.tokens import sees_the_future
+from trainwreck.code.rehearsal.questions.tokens import cut_ahead, sees_the_future
 from trainwreck.code.rehearsal.questions.visibility import future_in_sight
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -82,7 +82,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
     yield from found
     if not found:
-        yield from further(__name__, project, answers(__name__, project, sees_the_future), future_in_sight)
+        yield from further(__name__, project, answers(__name__, project, sees_the_future), future_in_sight, cut_ahead)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -19,6 +19,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.positions import left_out, nowhere
+from trainwreck.code.rehearsal.questions.same_tokens import same_everywhere
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
@@ -84,7 +85,7 @@ PLACE = pattern(r"pos|rope|rotary|alibi|arange|sin\(|wpe|time|LSTM|GRU|Conv|freq
 
 def find(project: Project) -> Iterator[Evidence]:
     found = list(_nowhere(project)) or list(_made_and_unused(project))
-    yield from further(__name__, project, found, left_out, nowhere)
+    yield from further(__name__, project, found, left_out, nowhere, same_everywhere)
 
 
 def _made_and_unused(project: Project) -> Iterator[Evidence]:

@@ -13,6 +13,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import written
+from trainwreck.code.chunks import first_chunk_again
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.derivatives import not_the_derivative
@@ -122,7 +124,19 @@ class Loss(torch.autograd.Function):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _without_gradient(project), not_the_derivative, not_reversed)
+    found = [*_without_gradient(project), *_by_chunks(project)]
+    yield from further(__name__, project, found, not_the_derivative, not_reversed)
+
+
+def _by_chunks(project: Project) -> Iterator[Evidence]:
+    """A function that works chunk by chunk takes one array where the chunk lies, and the first of it in every turn."""
+    for owner in project.classes:
+        if not project.is_a(owner, "Function"):
+            continue
+        for method in (owner.method("forward"), owner.method("backward")):
+            for again in first_chunk_again(project, method) if method is not None else ():
+                text = f"every chunk is given the first of {written(again.node.value)}, not those that lie beside it"
+                yield sighting(__name__, (again.node, again.scope), text)
 
 
 def _without_gradient(project: Project) -> Iterator[Evidence]:

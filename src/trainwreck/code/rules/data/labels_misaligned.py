@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import last_name, written
+from trainwreck.code.calls import Call, last_name, written
+from trainwreck.code.chunks import first_chunk_again
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.beside_tables import put_beside, reordered_alone
@@ -23,6 +24,7 @@ from trainwreck.code.rehearsal.questions.feeding_noise import other_condition
 from trainwreck.code.rehearsal.questions.laid_out import laid_out_otherwise
 from trainwreck.code.rehearsal.questions.listed_files import listed_in_any_order, listed_otherwise
 from trainwreck.code.rehearsal.questions.order import misaligned
+from trainwreck.code.rehearsal.questions.own_pairs import beside_the_partner
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
 from trainwreck.code.rehearsal.questions.rolled import rolled_apart
@@ -30,7 +32,7 @@ from trainwreck.code.rehearsal.questions.sorted_rows import never_put_back
 from trainwreck.code.rehearsal.questions.transitions import exchanged, moved_early, never_moved, old_state_asked
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
-from trainwreck.code.seek import CONVERSIONS
+from trainwreck.code.seek import CONVERSIONS, is_loss
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -114,11 +116,21 @@ class Data:
     def __getitem__(self, i):
         return self.tokens[i], self.labels[i]
 """
+CHOOSERS = ("gather", "take_along_dim", "one_hot", "nll_loss")
 PERMUTES = ("permutation", "randperm", "argsort")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (misaligned, shuffled_apart, rolled_apart, drawn_apart, reused, misplaced_positive, wrong_step)
+    asked = (
+        misaligned,
+        shuffled_apart,
+        rolled_apart,
+        drawn_apart,
+        reused,
+        misplaced_positive,
+        wrong_step,
+        beside_the_partner,
+    )
     steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition, listed_otherwise)
     read = (listed_in_any_order, put_beside, reordered_alone, laid_out_otherwise)
     yield from further(__name__, project, _written(project), *asked, *steps, *read)
@@ -129,8 +141,25 @@ def _written(project: Project) -> Iterator[Evidence]:
         if scope.kind == "class":
             yield from _attributes(project, scope)
         else:
+            yield from _first_labels(project, scope)
             yield from _permuted(project, scope)
             yield from _shuffled(project, scope)
+
+
+def _first_labels(project: Project, scope: Scope) -> Iterator[Evidence]:
+    """The labels of the first chunk, for every chunk: they choose the scores that count, or the loss is given them."""
+    if scope.owner is not None and project.is_a(scope.owner, "Function"):
+        return  # its gradients are wrong: the rule on those tells it
+    for again in first_chunk_again(project, scope):
+        for above in project.ancestors(again.node, scope):
+            call = Call(above, scope) if isinstance(above, ast.Call) else None
+            chosen = isinstance(above, ast.Subscript) or (call is not None and call.name in CHOOSERS)
+            if chosen or (call is not None and is_loss(project, call)):
+                text = f"each chunk meets the first of {written(again.node.value)}, not those that lie beside it"
+                yield sighting(__name__, (again.node, scope), text)
+                break
+            if not isinstance(above, ast.Tuple | ast.Attribute | ast.Call | ast.keyword | ast.Subscript):
+                break
 
 
 def _pairs(scope: Scope) -> Iterator[tuple[str, str, Binding]]:

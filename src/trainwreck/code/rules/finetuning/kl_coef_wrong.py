@@ -1,6 +1,7 @@
 """A reference model that nothing refers to, or that the policy is driven away from.
 
-What: ``sync_ref_model=True`` with ``beta=0``; an estimate of the divergence that is taken off the loss.
+What: ``sync_ref_model=True`` with ``beta=0``; an estimate of the divergence that is taken off the loss, or that is
+worked out and is no part of it, while the weight that is set for it is read by nothing.
 Why it matters: with beta 0 there is no reference model, and the policy is held by nothing; with the wrong sign the
 policy is rewarded for leaving it.
 When it is fine: where the KL term is left out on purpose, and the reference model with it.
@@ -14,6 +15,7 @@ from trainwreck.code.arguments import contradicted
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.leashes import linear, misbuilt, paid_to_leave, turned_round
+from trainwreck.code.rehearsal.questions.loose_leashes import held_by_nothing
 from trainwreck.core.evidence import Evidence
 
 _GROUPS = """
@@ -65,4 +67,4 @@ plain = GRPOConfig(output_dir="o")
 
 def find(project: Project) -> Iterator[Evidence]:
     found = contradicted(project, __name__)
-    yield from further(__name__, project, found, turned_round, linear, misbuilt, paid_to_leave)
+    yield from further(__name__, project, found, turned_round, linear, misbuilt, paid_to_leave, held_by_nothing)

@@ -1,6 +1,7 @@
-"""Masked-out pairs are set to zero and win the search for the hardest negative.
+"""Pairs that do not count win the search for the hardest negative.
 
-What: ``(distances * mask).min(...)``: the pairs that do not count get the distance 0, which is the smallest.
+What: ``(distances * mask).min(...)``: the pairs that do not count get the distance 0, which is the smallest; or two
+views stand in one list, and a softmax over its similarities keeps each row's pair with itself.
 Why it matters: the hardest negative is then the anchor itself or a positive, and the loss pushes nothing apart.
 When it is fine: for a maximum of distances (zero never wins), and where excluded pairs get a large number.
 """
@@ -16,6 +17,7 @@ from trainwreck.code.facts import trains
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.own_pairs import unmasked
 from trainwreck.code.rehearsal.questions.similarities import masked_to_zero
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -74,7 +76,7 @@ DISTANCE = pattern(r"dist|(^|\W)d(\W|$)|cdist|pairwise", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), masked_to_zero)
+    yield from further(__name__, project, _written(project), masked_to_zero, unmasked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -146,9 +146,24 @@ def _probability(project: Project, log: ast.Call, scope: Scope) -> str | None:
             name = last_name(node.func)
             if name in PROBABILITIES:
                 found = f"a {name.lower()}"
-            elif name == "exp" and "-" in written(node):
+            elif name == "exp" and _falls(node):
                 found = "a density"
     return found
+
+
+def _falls(exp: ast.Call) -> bool:
+    """True where something is taken off in the exponent; a negative axis (``sum(-1)``) takes nothing off."""
+    return any(
+        (isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.USub) and not isinstance(n.operand, ast.Constant))
+        or (isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub))
+        or (isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult | ast.Div) and _negative(n.left))
+        for n in ast.walk(exp)
+    )
+
+
+def _negative(node: ast.expr) -> bool:
+    """``-0.5``, as a factor."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
 
 
 def _stays(step: Step) -> bool:

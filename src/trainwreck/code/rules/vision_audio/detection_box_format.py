@@ -14,7 +14,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.boxes import two_layouts
 from trainwreck.code.rehearsal.questions.decoded_boxes import decoded_centres
-from trainwreck.code.rehearsal.questions.overlaps import overlap_of_centres
+from trainwreck.code.rehearsal.questions.overlaps import corner_for_centre, overlap_of_centres
 from trainwreck.code.rehearsal.questions.round_trip import read_in_another_layout
 from trainwreck.code.rehearsal.questions.unions import overlap_wrong, turned_box_wrong
 from trainwreck.core.evidence import Evidence
@@ -58,5 +58,5 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (two_layouts, overlap_of_centres, decoded_centres, overlap_wrong, turned_box_wrong, read_in_another_layout)
-    yield from further(__name__, project, (), *asked)
+    asked = (two_layouts, overlap_of_centres, corner_for_centre, decoded_centres, overlap_wrong, turned_box_wrong)
+    yield from further(__name__, project, (), *asked, read_in_another_layout)
