@@ -94,7 +94,8 @@ class Console(Probe):
 
     def _logged(self, handler: Any, record: Any) -> None:
         if not self.recorder.off and handler.stream in (sys.stdout, sys.stderr):
-            self._add(f"{record.levelname} {record.getMessage()}\n")
+            text = getattr(record, "message", None)  # the formatter has put it together: nothing is asked for it twice
+            self._add(f"{record.levelname} {'...' if text is None else text}\n")
 
     def _warned(self, message: Any, category: Any, filename: Any, lineno: Any) -> None:
         if not self.recorder.off:
@@ -125,7 +126,8 @@ class Console(Probe):
 
 def _text(value: Any) -> str:
     """``value`` as ``print`` shows it, where asking for it a second time costs nothing and changes nothing."""
-    if type(value) in PLAIN or isinstance(value, Path | BaseException):
+    builtin = type(value).__module__ in ("builtins", "torch")  # an exception of the program's may do what it likes
+    if type(value) in PLAIN or isinstance(value, Path) or (builtin and isinstance(value, BaseException)):
         return str(value)
     if isinstance(value, torch.Tensor):
         cheap = type(value) is torch.Tensor and value.device.type == "cpu" and value.numel() <= FEW

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value
-from trainwreck.code.rehearsal.graph import ancestors, carries
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.left_turned import indices
-from trainwreck.code.rehearsal.questions.paths import meets
+from trainwreck.code.rehearsal.questions.listed_files import lined_up
 
 READS = frozenset(["read_csv", "read_parquet", "read_json", "read_table", "read_feather", "read_excel", "read_pickle"])
 REORDERS = frozenset(["sort_values", "sample", "sort_index", "nlargest", "nsmallest"])
@@ -53,26 +52,21 @@ LOADS = frozenset(["load", "loadtxt", "genfromtxt", "fromfile", "memmap", "imrea
 
 def reordered_alone(run: Rehearsing) -> Iterator[Answer]:
     """Labels of a table whose rows were drawn anew or sorted, beside inputs of another file that stand as they came."""
-    for event in run.tape:
-        if event.name != "backward":
+    for meeting, inputs, labels in lined_up(run):
+        moved = next((n for n in labels if n.op in ("sample", "sort_values") and _table(n) is not None), None)
+        if moved is None or moved.place is None or not indices(inputs) & indices(labels):
             continue
-        for meeting, inside, outside in meets(event.subject):
-            inputs = [n for i in inside for n in ancestors(i, through=carries)]
-            labels = [n for o in outside for n in ancestors(o, through=carries)]
-            moved = next((n for n in labels if n.op in ("sample", "sort_values") and _table(n) is not None), None)
-            if moved is None or moved.place is None or not indices(inputs) & indices(labels):
-                continue
-            table = _table(moved)
-            loads = [n for n in inputs if n.op in LOADS]
-            apart = bool(loads) and not any(n is table or n is moved for n in inputs)
-            if (
-                apart
-                and not any(n.op in (*REORDERS, "argsort", "permutation") for n in inputs)
-                and _as_it_came(moved, labels)
-            ):
-                text = "these rows are put in another order, and the inputs beside them stand as they came"
-                yield Answer(moved.place, text, (meeting.place,) if meeting.place is not None else ())
-                return
+        table = _table(moved)
+        loads = [n for n in inputs if n.op in LOADS]
+        apart = bool(loads) and not any(n is table or n is moved for n in inputs)
+        if (
+            apart
+            and not any(n.op in (*REORDERS, "argsort", "permutation") for n in inputs)
+            and _as_it_came(moved, labels)
+        ):
+            text = "these rows are put in another order, and the inputs beside them stand as they came"
+            yield Answer(moved.place, text, (meeting.place,) if meeting.place is not None else ())
+            return
 
 
 def _table(order: Node) -> Node | None:

@@ -22,35 +22,37 @@ TEN = 10
 """Numbers of one digit sort as texts as they do as numbers. Of how many are unknown: data to learn from are more."""
 
 
+def lined_up(run: Rehearsing) -> Iterator[tuple[Node, list[Node], list[Node]]]:
+    """Where a loss meets its targets: the node, and what the numbers of its inputs and of its targets were made of."""
+    for event in run.tape:
+        if event.name == "backward":
+            for meeting, inside, outside in meets(event.subject):
+                inputs = [n for i in inside for n in ancestors(i, through=carries)]
+                yield meeting, inputs, [n for o in outside for n in ancestors(o, through=carries)]
+
+
 def listed_otherwise(run: Rehearsing) -> Iterator[Answer]:
     """``sorted(os.listdir(folder))`` of files that the program numbers without leading zeros (1, 10, 11, 2), read
     with the same index as labels that the program wrote down in the order of the numbers."""
     if not any(n.op in LISTS for n in run.nodes):
         return
     told: set[int] = set()
-    for event in run.tape:
-        if event.name != "backward":
+    for meeting, files, labels in lined_up(run):
+        listing = next((n for n in files if n.op in LISTS), None)
+        if listing is None or any(n.op in (*LISTS, "counter", "key", "argsort", "sorted") for n in labels):
             continue
-        for meeting, inside, outside in meets(event.subject):
-            files = [n for i in inside for n in ancestors(i, through=carries)]
-            labels = [n for o in outside for n in ancestors(o, through=carries)]
-            listing = next((n for n in files if n.op in LISTS), None)
-            if listing is None or any(n.op in (*LISTS, "counter", "key", "argsort", "sorted") for n in labels):
-                continue
-            order = next((n for n in files if n.op == "sorted" and any(p is listing for p in parts(n.inputs))), None)
-            call = order.place[0] if order is not None and order.place is not None else None
-            if order is None or order.place is None or not isinstance(call, ast.Call) or call.keywords:
-                continue
-            if id(order.place[0]) in told or not indices(files) & indices(labels) or not _written_here(run, labels):
-                continue
-            named = _numbered(run, listing)
-            if named is not None and named.place is not None:
-                told.add(id(order.place[0]))
-                text = (
-                    "as texts, the numbers in these names sort as 1, 10, 11, 2, and the labels stand as they were made"
-                )
-                proof = (named.place, *((meeting.place,) if meeting.place is not None else ()))
-                yield Answer(order.place, text, proof)
+        order = next((n for n in files if n.op == "sorted" and any(p is listing for p in parts(n.inputs))), None)
+        call = order.place[0] if order is not None and order.place is not None else None
+        if order is None or order.place is None or not isinstance(call, ast.Call) or call.keywords:
+            continue
+        if id(order.place[0]) in told or not indices(files) & indices(labels) or not _written_here(run, labels):
+            continue
+        named = _numbered(run, listing)
+        if named is not None and named.place is not None:
+            told.add(id(order.place[0]))
+            text = "as texts, the numbers in these names sort as 1, 10, 11, 2, and the labels stand as they were made"
+            proof = (named.place, *((meeting.place,) if meeting.place is not None else ()))
+            yield Answer(order.place, text, proof)
 
 
 def listed_in_any_order(run: Rehearsing) -> Iterator[Answer]:
@@ -58,21 +60,16 @@ def listed_in_any_order(run: Rehearsing) -> Iterator[Answer]:
     the order of a file of their own."""
     if not any(n.op in LISTS for n in run.nodes) or any(e.name == "sort" for e in run.tape):
         return
-    for event in run.tape:
-        if event.name != "backward":
+    for meeting, files, labels in lined_up(run):
+        listing = next((n for n in files if n.op in LISTS and n.op != "walk"), None)
+        if listing is None or listing.place is None or any(n.op in LISTS for n in labels):
             continue
-        for meeting, inside, outside in meets(event.subject):
-            files = [n for i in inside for n in ancestors(i, through=carries)]
-            labels = [n for o in outside for n in ancestors(o, through=carries)]
-            listing = next((n for n in files if n.op in LISTS and n.op != "walk"), None)
-            if listing is None or listing.place is None or any(n.op in LISTS for n in labels):
-                continue
-            if any(n.op in ("sorted", "natsorted", "sort", "argsort", "lexsort", "key") for n in (*files, *labels)):
-                continue
-            if indices(files) & indices(labels) and any(n.op in READS for n in labels):
-                text = "files are listed in no particular order here, and the labels stand in the order of their file"
-                yield Answer(listing.place, text, (meeting.place,) if meeting.place is not None else ())
-                return
+        if any(n.op in ("sorted", "natsorted", "sort", "argsort", "lexsort", "key") for n in (*files, *labels)):
+            continue
+        if indices(files) & indices(labels) and any(n.op in READS for n in labels):
+            text = "files are listed in no particular order here, and the labels stand in the order of their file"
+            yield Answer(listing.place, text, (meeting.place,) if meeting.place is not None else ())
+            return
 
 
 def _numbered(run: Rehearsing, listing: Node) -> Node | None:
