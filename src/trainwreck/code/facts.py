@@ -13,10 +13,10 @@ from trainwreck.code.project import Project
 from trainwreck.code.scopes import FunctionNode, Scope
 from trainwreck.code.values import literal, values
 
-HELD = pattern(r"(^|_|\.)(va|val|valid|validation|dev|test|te|eval|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
+HELD = pattern(r"(^|_|\.)[xyXY]?(va|val|valid|validation|dev|test|te|eval|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
 """Names of evaluation data, with word borders."""
-TEST = pattern(r"(^|_|\.)(test|te|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
-TRAIN = pattern(r"(^|_|\.)(train|tr|training)(?=[^a-z]|$|loader|set|data|dl|ds)")
+TEST = pattern(r"(^|_|\.)[xyXY]?(test|te|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
+TRAIN = pattern(r"(^|_|\.)[xyXY]?(train|tr|training)(?=[^a-z]|$|loader|set|data|dl|ds)")
 BATCHNORMS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm2d"])
 DROPOUTS = frozenset(["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"])
 LINEAR = frozenset(["Linear", "Conv1d", "Conv2d", "Conv3d", "LazyLinear"])

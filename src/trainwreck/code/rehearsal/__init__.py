@@ -32,7 +32,7 @@ LIBRARIES = (
     "frameworks", "lightning", "processes", "counting", "matching",
 )  # fmt: skip
 """The modules that hold the tables, in the order in which they are read."""
-TRAINS = ("backward(", "autograd.grad(", "training_step(", "compute_loss(")
+TRAINS = ("backward(", "autograd.grad(", "training_step(", "compute_loss(", ".grad = ")
 
 
 def rehearsals(project: Project) -> list[Rehearsing]:

@@ -98,7 +98,7 @@ class Calling(Expressions):
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             return self.super_of(node, frame)
         callee = self._callee(node.func, frame)
-        args, more = self.spread(node.args, frame)
+        args, more = self.spread(node.args, frame, None if node.keywords else _exactly(callee))
         options: dict[str, Value] = {}
         for keyword in node.keywords:
             value = self.value(keyword.value, frame)
@@ -122,7 +122,9 @@ class Calling(Expressions):
             receiver = callee.receiver
             known = isinstance(receiver, Node) and receiver.op == "data"  # ``w.data.add_(x)`` is noted with ``w``
             if isinstance(receiver, Node) and receiver.op != "param" and result is not receiver and not known:
-                self.rebind(node.func.value, result, frame)
+                changed = _changed(node.func.value)
+                if changed is node.func.value or not (isinstance(changed, ast.Attribute) and changed.attr == "data"):
+                    self.rebind(changed, result, frame)
         return result
 
     def _callee(self, node: ast.expr, frame: Frame) -> Value:
@@ -305,3 +307,27 @@ class Calling(Expressions):
         if spec.kwarg is not None:
             names[spec.kwarg.arg] = Table({k: v for k, v in left.items() if k not in names}, more)
         return names
+
+
+def _exactly(callee: Value) -> int | None:
+    """How many arguments a function of the program takes by their places, where it leaves no choice."""
+    at: Value = callee
+    if isinstance(at, Obj) and at.cls is not None:
+        at = at.cls.find("forward" if is_module(at) else "__call__")
+        bound = True
+    else:
+        bound = isinstance(at, Bound) and at.function.kind not in ("static",)
+        at = at.function if isinstance(at, Bound) else at
+    if not isinstance(at, Function):
+        return None
+    given = at.node.args
+    if given.vararg is not None or given.kwarg is not None or given.defaults or given.kwonlyargs:
+        return None
+    return len(given.posonlyargs) + len(given.args) - bound
+
+
+def _changed(node: ast.expr) -> ast.expr:
+    """What a change in place changes, behind earlier ones in the same chain: ``v`` in ``v.mul_(0.9).add_(g)``."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_"):
+        node = node.func.value
+    return node

@@ -132,7 +132,7 @@ class Classes(Calling):
             case External():
                 if name in CONSTANTS and base.dotted in ("math", "torch", "numpy", "np"):
                     return CONSTANTS[name]
-                return External(f"{base.dotted}.{name}")
+                return base.name if name == "__name__" else External(f"{base.dotted}.{name}")
             case Obj() if base.kind == "builtins.super":
                 return self._super_attribute(base, name)
             case Obj():

@@ -28,6 +28,7 @@ from trainwreck.code.rehearsal.domain import (
 )
 from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.operators import Operators
+from trainwreck.code.rehearsal.reshaping import pieces
 from trainwreck.code.rehearsal.storing import EXACT_ITEMS, EXACT_TURNS, GROUND, by_identity, room
 
 BUILTINS = frozenset(
@@ -93,7 +94,8 @@ class Expressions(Operators):
                 found, more, through = self._comprehended(node.elt, node.generators, frame)
                 if any(g.ifs for g in node.generators):
                     self.memo.setdefault("picked", []).append(((node, frame.scope), self.stack, len(found), more))
-                return Items([v for (v,) in found], more, "list", (node, frame.scope), source=through)
+                length = through.length if more and isinstance(through, Items) else None
+                return Items([v for (v,) in found], more, "list", (node, frame.scope), length, source=through)
             case ast.DictComp():
                 pairs, more, through = self._comprehended((node.key, node.value), node.generators, frame)
                 made = Table({k if isinstance(k, GROUND) else f"?{n}": v for n, (k, v) in enumerate(pairs)}, more)
@@ -135,13 +137,20 @@ class Expressions(Operators):
             return self.node("attribute", (receiver,), place, name=name)
         return value
 
-    def spread(self, nodes: list[ast.expr], frame: Frame) -> tuple[list[Value], bool]:
+    def spread(self, nodes: list[ast.expr], frame: Frame, wanted: int | None = None) -> tuple[list[Value], bool]:
+        """The values of elements or arguments, those behind a star one by one. ``wanted``: how many there must be."""
         found: list[Value] = []
         open_ended = False
+        stars = sum(isinstance(n, ast.Starred) for n in nodes)
         for node in nodes:
             value = self.value(node, frame)
             if isinstance(node, ast.Starred):
-                items, more = self.elements(value, (node, frame.scope), frame)
+                count = pieces(value) if isinstance(value, Node) else None
+                if count is None and wanted is not None and stars == 1 and isinstance(value, Node):
+                    count = wanted - len(nodes) + 1 if value.op != "either" else None
+                known = count is not None and 0 < count <= EXACT_ITEMS
+                read = self.parts(value, count or 0, (node, frame.scope), frame) if known else None
+                items, more = read or self.elements(value, (node, frame.scope), frame)
                 found += items
                 open_ended = open_ended or more
             else:
@@ -221,10 +230,10 @@ class Expressions(Operators):
                 looked_up.attributes[NUMBERING] = base
                 return looked_up
             known = [v for k, v in base.entries.items() if not isinstance(index, GROUND) or str(k).startswith("?")]
-            if base.factory is not None and not known:
+            if base.factory is not None and (own or not known):
                 fresh = self.call(base.factory, [], {}, place, frame)
                 if isinstance(fresh, Items | Table):  # numbers would have to be counted: they stay unknown
-                    key = index if isinstance(index, GROUND) else "?"
+                    key = index if isinstance(index, GROUND) else own or "?"
                     return base.entries.setdefault(key, fresh)
             if known and len(known) <= EXACT_TURNS:
                 result = known[0]
@@ -240,6 +249,8 @@ class Expressions(Operators):
                 ends = index.args
                 if all(e is None or isinstance(e, int) for e in ends) and ends[2] != 0:
                     part = items[ends[0] : ends[1] : ends[2]]
+                    if not part and isinstance(base, Items) and base.more and ends[1] != 0:
+                        part = items  # of a long list a few elements stand for all, also for those further on
                     if isinstance(base, Items):
                         return Items(list(part), base.more)
                     return tuple(part) if isinstance(base, tuple) else part
@@ -260,6 +271,8 @@ class Expressions(Operators):
             return self.object_item(base, index, place, frame)
         if isinstance(base, External) and base.dotted in ("numpy.mgrid", "numpy.ogrid"):
             return self.node(base.name, index if isinstance(index, tuple) else (index,), place, full=base.dotted)
+        if isinstance(base, External) and base.dotted == "os.environ" and isinstance(index, str):
+            return self.node("option", (), place, name=index)
         if isinstance(base, Class | External):
             return base
         return self.node("getitem", (base, index), place)

@@ -143,6 +143,8 @@ class Operators(Statements):
             if found is None:
                 return self.node("is", (one, other), place)
             return found if isinstance(op, ast.Is) else not found
+        if isinstance(op, ast.Eq | ast.NotEq) and _layers(one, other):
+            return bool(self._is(one, other)) == isinstance(op, ast.Eq)
         if isinstance(op, ast.In | ast.NotIn):
             held = self._contains(other, one)
             if isinstance(one, str) and held is not None:
@@ -176,6 +178,8 @@ class Operators(Statements):
     def _is(self, one: Value, other: Value) -> bool | None:
         if one is other:
             return True
+        if _layers(one, other):
+            return isinstance(one, External) and isinstance(other, External) and one.dotted == other.dotted
         if one is None or other is None:
             rest = other if one is None else one
             if isinstance(rest, Node) and (
@@ -210,6 +214,8 @@ class Operators(Statements):
         for part in node.values:
             value = self.value(part, frame)
             known = self.truth(value)
+            if stop and known is None and _filled(value):
+                known = True
             if known is stop and not found:
                 return value
             if known is stop:
@@ -243,6 +249,19 @@ class Operators(Statements):
                 if value.attributes.get(FLOOR, 0) > 0:
                     return True
         return None
+
+
+def _filled(value: Value) -> bool:
+    """True for a list or dict that data were put into, however many: ``levels or list(names)`` is the levels."""
+    if isinstance(value, Node):
+        return value.op in ("list", "sorted", "tolist")
+    return bool(value.items if isinstance(value, Items) else value.entries if isinstance(value, Table) else ())
+
+
+def _layers(one: Value, other: Value) -> bool:
+    """True for two classes, a kind of layer of torch among them, as ``type(m) is nn.Linear`` has them."""
+    both = all(isinstance(v, Class | External) for v in (one, other))
+    return both and any(isinstance(v, External) and v.dotted.startswith("torch.nn.") for v in (one, other))
 
 
 def _later(name: str, one: Value, other: Value) -> bool | None:

@@ -8,6 +8,7 @@ from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
     Bound,
+    External,
     Frame,
     Function,
     Items,
@@ -43,6 +44,8 @@ OPERATIONS = {
 EFFECTS = frozenset(
     ["backward", "step", "update", "save", "load", "fit", "train", "prepare", "log", "write", "add_scalar"]
 )
+LIKE_PYTHON = frozenset("sample choice choices shuffle random uniform randint randrange gauss".split())
+"""Methods of a generator of Python's own that are functions of its module too."""
 UNKNOWN_EFFECTS = frozenset(
     ["step", "zero_grad", "train", "eval", "load_state_dict", "state_dict", "update", "unscale_"]
 )
@@ -104,6 +107,9 @@ class Rehearsing(Holding):
                 found = handler(self, asked)
                 if found is not NOTHING:
                     return found
+        if isinstance(receiver, Obj) and receiver.kind == "random.Random" and asked.name in LIKE_PYTHON:
+            self.event(asked.name, receiver, asked.args, asked.options, asked.place)
+            return self.library_function(replace(asked, full=f"random.{asked.name}", receiver=None))
         if isinstance(receiver, Obj):
             made = self.node(asked.name, asked.given, asked.place, dict(asked.options), owner=receiver)
             self.event(asked.name, receiver, asked.args, asked.options, asked.place, result=made)
@@ -203,6 +209,8 @@ class Rehearsing(Holding):
                     return inner.attributes[name]
             if is_optimizer(base) and name == "param_groups":
                 return self.groups(base)
+            if is_optimizer(base) and name == "state" and base.cls is not None:
+                return base.attributes.setdefault("state", Table({}, factory=External("builtins.dict")))
             if name in ("dataset", "batch_size", "sampler") and base.get(name) is not None:
                 return base.get(name)
             if (name == "dataset" and base.args) or (name == "indices" and base.name == "Subset"):
@@ -225,7 +233,7 @@ class Rehearsing(Holding):
                     shape=_turned(base.shape, name),
                 )
             if name == "grad":
-                return self.node("grad", (base,), place, grad=False)
+                return self.node("grad", (base,), place, grad=False, shape=base.shape)
             if name == "requires_grad":
                 return base.trainable if base.op == "param" and base.trainable is not None else UNKNOWN
             if name in ("shape", "ndim") and not base.shape.open:

@@ -8,12 +8,18 @@ from collections.abc import Sequence
 
 from trainwreck.code.calls import Call
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
-from trainwreck.code.shapes.domain import ANY, Dim, Shape, broadcast, count_of, sliced
+from trainwreck.code.shapes.domain import ANY, Dim, Shape, broadcast, count_of, size, sliced
 
 HERE: Call = Call(ast.Call(ast.Name("", ast.Load()), [], []), None)  # type: ignore[arg-type]
 """Stands for a place that is no call."""
 MASKS = frozenset("eq ne lt le gt ge and or xor invert bool not isfinite isnan".split())
 """What gives a mask: used as an index, it takes all its axes away and adds one."""
+
+
+def _masks(part: Node) -> bool:
+    """True for a mask, also one that says for each row whether all or any of it holds."""
+    first = part.inputs[0] if part.op in ("all", "any") and part.inputs else None
+    return part.op in MASKS or (isinstance(first, Node) and first.op in MASKS)
 
 
 def flat_number(node: Node) -> bool:
@@ -30,7 +36,7 @@ def literal(value: Value) -> Shape:
             return Shape(())
         case tuple() | Items():
             items = list(value) if isinstance(value, tuple) else value.items
-            count = None if isinstance(value, Items) and value.more else len(items)
+            count = value.length if isinstance(value, Items) and value.more else len(items)
             inner = literal(items[0]) if items else ANY
             return ANY if inner.open else Shape((count, *inner.dims))
     return ANY
@@ -118,8 +124,8 @@ def indexed(shape: Shape, index: Value) -> Value:
 
 def _axes(dims: tuple[Dim, ...], parts: Sequence[Value]) -> tuple[Dim, ...] | None:
     found: list[Dim] = []
-    place, lookups = 0, 0
-    for part in parts:
+    place, lookups, looked = 0, 0, 0
+    for part, before in zip(parts, (None, *parts), strict=False):
         if part is None:
             found.append(1)
             continue
@@ -131,7 +137,7 @@ def _axes(dims: tuple[Dim, ...], parts: Sequence[Value]) -> tuple[Dim, ...] | No
             if part.shape.open:
                 return None
             count = len(part.shape.dims)
-            if part.op in MASKS:
+            if _masks(part):
                 found.append(None)
                 place += max(count, 1)
                 continue
@@ -139,8 +145,9 @@ def _axes(dims: tuple[Dim, ...], parts: Sequence[Value]) -> tuple[Dim, ...] | No
                 lookups += 1
                 if lookups == 1:
                     found += part.shape.dims if None not in part.shape.dims else [None] * count
-                elif count > 1:
-                    return None
+                elif count != looked or not isinstance(before, Node) or not before.shape.dims:
+                    return None  # else numbers for two axes that stand beside one another: one element for each pair
+                looked = count
         elif isinstance(part, Items | tuple):
             lookups += 1
             if lookups > 1:
@@ -231,3 +238,49 @@ def selected(node: Node) -> Shape:
         if wrong is not None:
             return ANY
     return result if items else ANY
+
+
+def pieces(node: Node) -> int | None:
+    """Into how many parts a tensor is surely taken apart (``x.unbind(1)``, ``x.chunk(2)``); None if that is open."""
+    args = node.inputs[1 : max(1, len(node.inputs) - len(node.options))]
+    whole = node.inputs[0].shape if node.inputs and isinstance(node.inputs[0], Node) else ANY
+    if node.op == "unbind":
+        along = node.options.get("dim", args[0] if args else 0)
+        at = whole.axis(along) if isinstance(along, int) else None
+        return whole.dims[at] if at is not None and at < len(whole.dims) else None
+    if node.op in ("chunk", "split", "tensor_split"):
+        count = next((v for k, v in node.options.items() if k != "dim"), args[0] if args else None)
+        if isinstance(count, tuple | Items) and node.op == "split":
+            return len(count) if isinstance(count, tuple) else None if count.more else len(count.items)
+        return count if node.op == "chunk" and isinstance(count, int) else None
+    return None
+
+
+def cut_or_ordered(node: Node, shape: Shape) -> Shape | tuple[Shape, ...] | None:
+    """Of ``numpy.split(x, places)`` and ``rng.permutation(n)``; None for anything else of these names."""
+    args = node.inputs[1 : max(1, len(node.inputs) - len(node.options))]
+    if node.op == "permutation":
+        made = node.inputs and (isinstance(node.inputs[0], Obj) or _is_generator(node.inputs[0]))
+        of = args[0] if made and args else node.inputs[0] if node.inputs and not made else None
+        if isinstance(of, Node) and of.shape.dims and not of.shape.open:
+            return of.shape
+        one = isinstance(of, int) or (isinstance(of, Node) and flat_number(of))
+        return Shape((size(of),)) if one else None
+    if not node.full.startswith("numpy.") or shape.open or not shape.dims or node.options.get("axis", 0) != 0:
+        return None
+    places = args[0] if args else node.options.get("indices_or_sections")
+    cuts = places.items if isinstance(places, Items) and not places.more else places
+    rows = shape.dims[0]
+    if isinstance(cuts, int) and cuts > 0:
+        even = rows // cuts if rows is not None and rows % cuts == 0 else None
+        return (Shape((even, *shape.dims[1:]), False, shape.by),) * cuts
+    if not isinstance(cuts, list | tuple):
+        return None
+    known = [size(cut) for cut in cuts]
+    ends = zip([0, *known], [*known, rows], strict=True)
+    found = [None if a is None or b is None or not 0 <= a <= b else b - a for a, b in ends]
+    return tuple(Shape((count, *shape.dims[1:]), False, shape.by) for count in found)
+
+
+def _is_generator(value: Value) -> bool:
+    return isinstance(value, Node) and value.op in ("default_rng", "RandomState")

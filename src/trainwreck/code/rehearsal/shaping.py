@@ -10,10 +10,12 @@ import ast
 from collections.abc import Sequence
 
 from trainwreck.code.calls import Call
+from trainwreck.code.rehearsal.combining import OPERATORS, SCALAR, combined, operand, together
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value, candidates
 from trainwreck.code.rehearsal.reshaping import (
     HERE,
     counted,
+    cut_or_ordered,
     flat_number,
     grid,
     indexed,
@@ -35,16 +37,12 @@ from trainwreck.code.shapes.layers import Report, applied
 from trainwreck.code.shapes.losses import checked
 from trainwreck.code.shapes.patterns import matched
 
-SCALAR = Shape(())
 NUMBERS = frozenset("size len numel nelement dim item counter index clip_grad_norm_ option".split())
-OPERATORS = frozenset(
-    """add sub mul div pow mod floor_divide eq ne lt le gt ge and or xor true_divide subtract multiply divide
-    logical_and logical_or logaddexp fmax fmin shift bitwise_and bitwise_or""".split()
-)
 SAME = frozenset(
     """neg invert not buffer data setitem loaded layer_norm batch_norm group_norm rms_norm instance_norm scale threshold
     isnan isfinite isinf logical_not log2 log10 expm1 acos asin arccos arcsin tan sinh cosh atan erfinv lgamma digamma
-    masked_scatter scatter scatter_add index_fill index_add cumprod softmin bernoulli fill copy fillna
+    masked_scatter scatter scatter_add index_fill index_add cumprod softmin bernoulli fill copy fillna clamp_min
+    clamp_max
     gumbel_softmax logit sinc trunc tolist argsort coalesce to_dense to_sparse to_sparse_coo to_sparse_csr""".split()
 )
 """Functions of one tensor that keep its shape, beyond those of ``shapes.functions``."""
@@ -97,8 +95,10 @@ def _found(node: Node, report: Report) -> Value:
         return first.shapes[0] if isinstance(first, Node) and first.shapes else _row(first)
     if op in SEQUENCES:
         return sequence_shape(node)
+    if op in ("split", "array_split", "permutation") and (found := cut_or_ordered(node, operand(first))) is not None:
+        return found
     if op == "split" and node.full:
-        rows = _of(first)
+        rows = operand(first)
         return Shape((None, *rows.dims[1:]), False, rows.by) if rows.dims and not rows.open else ANY
     if node.owner is not None and node.full == node.name and node.full.startswith("torch.nn.") and op not in LOSSES:
         return _layer(node, node.owner, report)
@@ -106,35 +106,28 @@ def _found(node: Node, report: Report) -> Value:
         return _loss(node, report)
     if node.full.startswith("builtins."):
         if op in ("min", "max") and len(node.inputs) > 1:
-            return _broadcast(node.inputs)
-        return SCALAR if op in ("float", "int", "len", "bool") else _of(first) if op in ("abs", "round") else ANY
+            return together(node.inputs)
+        return SCALAR if op in ("float", "int", "len", "bool") else operand(first) if op in ("abs", "round") else ANY
     if op == "getitem":
         if isinstance(first, Node) and first.shapes and isinstance(at := (*node.inputs, None)[1], int):
             return first.shapes[at] if -len(first.shapes) <= at < len(first.shapes) else ANY
-        return indexed(_of(first), node.inputs[1]) if len(node.inputs) > 1 else ANY
-    if node.full in LONE:
+        return indexed(operand(first), node.inputs[1]) if len(node.inputs) > 1 else ANY
+    if node.full in LONE or node.full in ("torch.dot", "torch.vdot"):
         return SCALAR
     if node.full.startswith("math."):
-        return _broadcast(node.inputs)
+        return together(node.inputs)
     if op in OPERATORS:
         lists = any(isinstance(i, Node) and i.op == "tolist" for i in node.inputs)
-        return ANY if lists else _broadcast(node.inputs)  # lists are put behind each other
+        return ANY if lists else combined(node, report)  # lists are put behind each other
     if op == "attribute":
         return SCALAR if node.name == "ndim" else ANY
     if op in SAME:
-        return _of(first)
+        return operand(first)
     return _function(node, first, report)
 
 
-def _of(value: Value) -> Shape:
-    """The shape of a value as an operand: a number has no axes."""
-    if isinstance(value, Node):
-        return value.shape
-    return SCALAR if isinstance(value, int | float) else literal(value) if isinstance(value, Items) else ANY
-
-
 def _either(node: Node) -> Value:
-    found = [_of(c) for c in candidates(node) if c is not None]
+    found = [operand(c) for c in candidates(node) if c is not None]
     result = found[0] if found else ANY
     for other in found[1:]:
         result = known.joined(result, other)
@@ -142,17 +135,8 @@ def _either(node: Node) -> Value:
 
 
 def _row(value: Value) -> Shape:
-    shape = _of(value)
+    shape = operand(value)
     return Shape(shape.dims[1:], False, shape.by) if shape.dims and not shape.open else ANY
-
-
-def _broadcast(values: Sequence[Value]) -> Shape:
-    result = SCALAR
-    for value in values:
-        result, wrong = known.broadcast(result, _of(value))
-        if wrong is not None:
-            return ANY
-    return result
 
 
 def _call(node: Node) -> Call:
@@ -197,8 +181,8 @@ def _layer(node: Node, owner: Obj, report: Report) -> Value:
     if owner.cls is not None:
         return ANY
     given = [_given(v) for v in node.inputs if not (isinstance(v, Node) and v.op == "param")]
-    if owner.name == "Unflatten" or owner.name == "MultiheadAttention":
-        return given[0] if owner.name == "MultiheadAttention" and given else ANY
+    if owner.name == "MultiheadAttention":
+        return given[0] if given else ANY
     found = applied(layer, given, report)
     return found[0] if isinstance(found, tuple) and owner.name in ("LSTM", "GRU", "RNN") else found
 
@@ -210,8 +194,8 @@ def _loss(node: Node, report: Report) -> Value:
     reduction = node.options.get("reduction", "mean")
     if reduction == "none" or node.options.get("reduce") is False:
         if node.op in ("cross_entropy", "nll_loss"):
-            return _of(node.inputs[1]) if len(node.inputs) > 1 else ANY
-        return _broadcast(node.inputs[:2])
+            return operand(node.inputs[1]) if len(node.inputs) > 1 else ANY
+        return together(node.inputs[:2])
     return SCALAR if isinstance(reduction, str) else ANY
 
 
@@ -261,20 +245,20 @@ def _function(node: Node, first: Value, report: Report) -> Value:
         return _drawn(node)
     if not isinstance(first, Node):
         number = isinstance(first, int | float) and op in KEEPS
-        return _broadcast(node.inputs[:2]) if op in BINARY else SCALAR if number else ANY
+        return together(node.inputs[:2]) if op in BINARY else SCALAR if number else ANY
     shape = first.shape
     if op in ("expand_as", "view_as", "reshape_as", "type_as"):
-        return _of(args[0]) if args and op != "type_as" else shape
+        return operand(args[0]) if args and op != "type_as" else shape
     if op == "gather":
-        return _of(node.options.get("index", args[1] if len(args) > 1 else None))
+        return operand(node.options.get("index", args[1] if len(args) > 1 else None))
     if op == "choose" and args:  # one of several numbers for each element
         listed = args[0].items if isinstance(args[0], Items) else args[0]
         numbers = isinstance(listed, list | tuple) and all(isinstance(i, int | float) for i in listed)
         return shape if numbers else ANY
     if op == "where":
-        return _broadcast(node.inputs[:3])
+        return together(node.inputs[:3])
     if op in ("linear", "embedding") and args:
-        weight = _of(args[0])
+        weight = operand(args[0])
         if op == "linear":
             return shape.replaced(-1, weight.dim(0)) if shape.dims else Shape((weight.dim(0),), True)
         return Shape((*shape.dims, weight.dim(-1)), shape.open)
@@ -290,16 +274,16 @@ def _function(node: Node, first: Value, report: Report) -> Value:
         kept = shape.replaced(-1, None) if len(args) + len(node.options) < 2 else ANY
         return (kept, kept)
     if op == "scaled_dot_product_attention" and len(node.inputs) > 2:
-        return shape.replaced(-1, _of(node.inputs[2]).dim(-1)) if shape.dims else ANY
+        return shape.replaced(-1, operand(node.inputs[2]).dim(-1)) if shape.dims else ANY
     sizes = op in SIZES
     options = {k: _given(v, sizes=sizes) for k, v in node.options.items() if k != "inplace"}
     given = [_given(a, sizes=sizes) for a in args]
     if op == "matmul":
-        return multiplied(Asked(op, shape, given, options, _call(node), report), _of(args[0] if args else None))
+        return multiplied(Asked(op, shape, given, options, _call(node), report), operand(args[0] if args else None))
     if op in ("rearrange", "reduce", "repeat") and given and isinstance(given[0], str):
         return matched(given[0], shape, options)[0]
     if op in BINARY and args and not isinstance(args[0], Node):
-        return _broadcast((first, args[0]))
+        return together((first, args[0]))
     found = computed(Asked(op, shape, given, options, _call(node), report))
     return shape if found is known.UNKNOWN and op in KEEPS else found
 
@@ -311,7 +295,7 @@ def _drawn(node: Node) -> Shape:
     size = node.options.get("size", given[DRAWS[node.op]] if len(given) > DRAWS[node.op] else None)
     if size is not None:
         return _sized(node, size)
-    return _broadcast([*given, *(v for k, v in node.options.items() if k in PARAMETERS)])
+    return together([*given, *(v for k, v in node.options.items() if k in PARAMETERS)])
 
 
 def _sized(node: Node, size: Value) -> Shape:
@@ -346,16 +330,19 @@ def _joined(node: Node, first: Value, args: Sequence[Value], report: Report) -> 
     if not isinstance(first, tuple | Items) or not isinstance(along, int):
         return ANY
     items = list(first) if isinstance(first, tuple) else first.items
-    shapes = [_of(i) for i in items]
+    shapes = [operand(i) for i in items]
     asked = Asked(node.op, ANY, (), {}, _call(node), report)
     if isinstance(first, Items) and first.more:
         if not shapes or shapes[0].open:
             return ANY
         one = shapes[0]
+        alike = first.length is not None and all(s.dims == one.dims and not s.open for s in shapes)
+        count = first.length if alike else None
         if node.op != "stack":
-            return one.replaced(along, None)
+            size = one.dim(along)
+            return one.replaced(along, None if count is None or size is None else count * size)
         at = along if along >= 0 else len(one.dims) + along + 1
-        return Shape((*one.dims[:at], None, *one.dims[at:]), False, one.by)
+        return Shape((*one.dims[:at], count, *one.dims[at:]), False, one.by)
     return stacked(shapes, along, asked, new=node.op == "stack")
 
 
@@ -367,7 +354,7 @@ def _einsum(inputs: Sequence[Value]) -> Shape:
     left, _, right = text.replace(" ", "").partition("->")
     sizes: dict[str, int | None] = {}
     for letters, value in zip(left.split(","), inputs[1:], strict=False):
-        shape = _of(value)
+        shape = operand(value)
         for place, letter in enumerate(letters):
             dim = shape.dim(place) if not shape.open else shape.dim(place - len(letters))
             if sizes.get(letter) is None:

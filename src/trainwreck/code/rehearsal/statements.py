@@ -21,10 +21,11 @@ from trainwreck.code.rehearsal.domain import (
     Turn,
     Value,
 )
+from trainwreck.code.rehearsal.repeating import counted_sides, turns_of
 from trainwreck.code.rehearsal.state import MAX_PARAMETERS
 from trainwreck.code.rehearsal.storing import EXACT_ITEMS, GROUND, Storing, room, same
 from trainwreck.code.scopes import FunctionNode, Scope
-from trainwreck.code.shapes.domain import ABOUT_SHAPES
+from trainwreck.code.shapes.domain import ABOUT_SHAPES, Shape
 
 Signal = Literal["break", "continue", "return", "raise"] | None
 """How a block ended: None where it ran to its end."""
@@ -223,21 +224,29 @@ class Statements(Storing):
             one = first.get(name)
             if isinstance(value, Node) and isinstance(one, Node) and not (value.shape.open or one.shape.open):
                 alike = len(value.shape.dims) == len(one.shape.dims)
-                if alike and value.shape != one.shape and value.grad:
+                if not alike or value.shape == one.shape:
+                    continue
+                if value.grad:
                     frame.names[name] = self.joined(one, value, place)
+                else:  # tokens that a loop appends: the same value, of a length that isn't known
+                    pairs = zip(one.shape.dims, value.shape.dims, strict=True)
+                    value.shape = Shape(tuple(a if a == b else None for a, b in pairs), by=value.shape.by)
 
     def _while(self, node: ast.While, frame: Frame) -> Signal:
         place = (node, frame.scope)
         before = dict(frame.names)
         since = len(self.tape)
+        sides, over = counted_sides(node.test), None
+        counted = [self.value(side, frame) for side in sides]
         for number in range(2):
             if number:
+                over = turns_of(counted, [self.value(side, frame) for side in sides])
                 self.widen(before, frame, place, since)
             test = self.value(node.test, frame)
             self.memo.setdefault("tested", []).append((test, node))
             if self.truth(test) is False:
                 break
-            with self.turn(Turn(node, frame.scope, number, None, number > 0)):
+            with self.turn(Turn(node, frame.scope, number, over, number > 0)):
                 signal = self.block(node.body, frame)
             if signal == "break":
                 return None

@@ -83,12 +83,20 @@ class Storing(State):
             case ast.Attribute():
                 for base in candidates(self.value(target.value, frame)):
                     self.set_attribute(base, target.attr, value, (target, frame.scope))
+                    if target.attr == "lr" and isinstance(base, Obj) and base.cls is not None:
+                        self._rated(base, value, (target, frame.scope), frame)
             case ast.Subscript():
                 base = self.value(target.value, frame)
                 index = self.value(target.slice, frame)
                 self._store_item(target, base, index, value, frame)
             case ast.Starred():
                 self.store(target.value, value, frame)
+
+    def _rated(self, base: Obj, value: Value, place: Place, frame: Frame) -> None:
+        """An optimizer of the program's own is given a rate, elsewhere than where it is made."""
+        if frame.function is None or frame.function.name != "__init__":
+            state = {"names": dict(frame.names), "in": frame}
+            self.event("set_rate", base, (value,), None, place, state=state)
 
     def holder(self, name: str, frame: Frame) -> Frame:
         """The frame that an assignment to ``name`` goes to."""
@@ -106,7 +114,8 @@ class Storing(State):
         parts, more = self.parts(value, len(targets), place, frame)
         if starred is not None:
             after = len(targets) - starred - 1
-            middle = parts[starred : len(parts) - after] if not more else [UNKNOWN]
+            sure = not more or (isinstance(value, Items) and not after and len(parts) > starred)
+            middle = parts[starred : len(parts) - after] if sure else [UNKNOWN]
             tail = parts[len(parts) - after :] if after and not more else [UNKNOWN] * after
             parts = [*parts[:starred], Items(middle, more), *tail]
         for number, target in enumerate(targets):

@@ -118,7 +118,8 @@ class Source:
 
 class Clash(Row):
     """Two sizes that do not fit: ``kind`` is ``features``, ``channels``, ``channels-last``, ``sum``, ``join``,
-    ``product``, ``reshape``, ``pattern``, ``divide``, ``loss`` or ``loss-broadcast``."""
+    ``product``, ``reshape``, ``pattern``, ``divide``, ``axis``, ``axis-choice`` (a reduction along an axis that another
+    one than this would fit), ``loss`` or ``loss-broadcast``."""
 
     kind: str
     place: Place

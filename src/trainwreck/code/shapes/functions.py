@@ -150,6 +150,12 @@ REDUCES = frozenset(
         "logsumexp",
         "median",
         "nanmean",
+        "nanmedian",
+        "nanstd",
+        "nanvar",
+        "nansum",
+        "nanmin",
+        "nanmax",
     ]
 )
 
@@ -302,7 +308,8 @@ def _squeezed(asked: Asked) -> Value:
 def _reduced(asked: Asked) -> Value:
     shape, name = asked.shape, asked.name
     along = asked.options.get("dim", asked.options.get("axis", asked.args[0] if asked.args else None))
-    pairs = name in ("max", "min", "median") and along is not None
+    both = name in ("max", "min", "median", "nanmedian") and "axis" not in asked.options  # numpy gives the value alone
+    pairs = both and along is not None
     if isinstance(along, Shape):
         return _elementwise(asked, along) if name in ("max", "min") else ANY
     kept = asked.options.get("keepdim", asked.options.get("keepdims", asked.args[1] if len(asked.args) > 1 else False))

@@ -214,7 +214,7 @@ def _spatial(layer: Layer, shape: Shape) -> Value:
     if name == "Flatten":
         return flattened(shape, layer.get("start_dim", 0, 1), layer.get("end_dim", 1, -1))
     if name == "Unflatten":
-        return UNKNOWN
+        return _unflattened(shape, layer)
     if name.startswith("Adaptive") and spatial:
         given = _batched(shape, spatial)
         wanted = pair(layer.get("output_size", 0), spatial)
@@ -230,6 +230,16 @@ def _spatial(layer: Layer, shape: Shape) -> Value:
         if r:
             return Shape((n, c // (r * r) if c else None, h * r if h else None, w * r if w else None), False, shape.by)
     return UNKNOWN
+
+
+def _unflattened(shape: Shape, layer: Layer) -> Value:
+    """One axis taken apart into several."""
+    at = shape.axis(along) if isinstance(along := layer.get("dim", 0), int) else None
+    sizes = layer.get("unflattened_size", 1)
+    if at is None or not isinstance(sizes, tuple | list):
+        return UNKNOWN
+    made = tuple(size(s) for s in sizes)
+    return Shape((*shape.dims[:at], *made, *shape.dims[at + 1 :]), shape.open, shape.by)
 
 
 def pooled(shape: Shape, spatial: int, get: Callable[..., Value], *, average: bool) -> Shape:

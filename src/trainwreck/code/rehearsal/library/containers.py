@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal.domain import (
     NameTest,
     Node,
     Table,
+    Turn,
     Value,
 )
 from trainwreck.code.rehearsal.library import method
@@ -32,7 +33,26 @@ def _append(run: Rehearsing, asked: Asked) -> Value:
             items.more = True
     if run.maybe or any(t.generic for t in run.turns):
         items.more = True
+    _count(run, items)
     return None
+
+
+def _count(run: Rehearsing, items: Items) -> None:
+    """A list that gets one element in each turn of a loop of known length has as many in the end."""
+    begun: dict[int, tuple[Items, tuple[Turn, ...], int]] = run.memo.setdefault("appended", {})
+    _, first, before = begun.get(id(items), (items, run.turns, len(items.items) - 1))
+    begun[id(items)] = (items, first, before)
+    turns = run.turns
+    over = turns[-1].over if turns else None
+    exact = isinstance(over, Items) and not over.more  # a loop that is gone through turn by turn
+    known = items.length is not None and not exact
+    if known or before or not turns or not (turns[-1].generic or exact) or run.maybe or not isinstance(over, Items):
+        items.length = None
+        return
+    once = len(items.items) == turns[-1].index + 1 and turns[:-1] == first[:-1]
+    count = over.length if over.more else len(over.items)
+    begun_here = bool(first) and first[-1].node is turns[-1].node and first[-1].index == 0
+    items.length = count if once and begun_here else None
 
 
 @method("list", "extend", "update", "extendleft")
@@ -139,7 +159,7 @@ def _dict_copy(run: Rehearsing, asked: Asked) -> Value:
 
 
 @method("str", "format", "join", "split", "lower", "upper", "strip", "startswith", "endswith", "replace", "encode",
-        "removeprefix", "removesuffix", "lstrip", "rstrip")  # fmt: skip
+        "removeprefix", "removesuffix", "lstrip", "rstrip", "find", "rfind", "count")  # fmt: skip
 def _text(run: Rehearsing, asked: Asked) -> Value:
     text, args = asked.receiver, asked.args
     plain = len(text) < 10_000 and all(isinstance(a, str | tuple) for a in args) and not asked.options

@@ -79,8 +79,8 @@ def batched(run: Rehearsing, value: Value, loader: Obj, place: Place, *, stacked
     match value:
         case tuple():
             return tuple(batched(run, v, loader, place, stacked=stacked) for v in value)
-        case Items() if stacked:
-            return Items([batched(run, v, loader, place) for v in value.items], value.more)
+        case Items() if stacked or not value.more or all(_gathers(v) for v in value.items):
+            return Items([batched(run, v, loader, place, stacked=stacked) for v in value.items], value.more)
         case Table():
             return Table(
                 {k: batched(run, v, loader, place, stacked=stacked) for k, v in value.entries.items()}, value.more
@@ -93,6 +93,11 @@ def batched(run: Rehearsing, value: Value, loader: Obj, place: Place, *, stacked
                 shape = Shape((1 if _one_by_one(loader) else None, *shape.dims), False, shape.by)
             return run.node("batch", (value,), place, owner=loader, grad=False, shape=shape)
     return run.node("batch", (value,), place, owner=loader, grad=False)
+
+
+def _gathers(value: Value) -> bool:
+    """True for an array of all samples of a batch: ``[torch.stack(column) for column in zip(*rows)]``."""
+    return isinstance(value, Node) and value.op in ("stack", "pad_sequence", "cat", "concatenate", "default_collate")
 
 
 def example(run: Rehearsing, dataset: Value, place: Place, frame: object, within: Value = None) -> Value:

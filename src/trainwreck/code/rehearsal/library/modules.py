@@ -34,8 +34,11 @@ def _parameters(run: Rehearsing, asked: Asked) -> Value:
     if asked.name.endswith("buffers"):
         return Items([("?", UNKNOWN)] if asked.name.startswith("named") else [UNKNOWN], True)
     found, complete = run.parameters(asked.receiver)
+    names = {id(param): name for name, param in run.named(asked.receiver)}
+    if asked.get("recurse", 0 if asked.name == "parameters" else 1, True) is False and complete:
+        found = [p for p in found if "." not in names.get(id(p), ".")]
     if asked.name == "named_parameters":
-        return Items([(p.name or run.node("text"), p) for p in found], not complete, "parameters")
+        return Items([(names.get(id(p)) or p.name or run.node("text"), p) for p in found], not complete, "parameters")
     return Items(list(found), not complete, "parameters")
 
 

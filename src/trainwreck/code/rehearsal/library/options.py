@@ -17,7 +17,9 @@ from trainwreck.code.rehearsal.storing import GROUND
 @function("os.environ.get", "os.getenv")
 def _environment(run: Rehearsing, asked: Asked) -> Value:
     default = asked.get("default", 1)
-    return default if isinstance(default, GROUND) else run.node("option", (), asked.place)
+    name = asked.get("key", 0)
+    name = name if isinstance(name, str) else ""
+    return default if isinstance(default, GROUND) else run.node("option", (), asked.place, name=name)
 
 
 @function("argparse.ArgumentParser", "argparse.ArgumentParser.add_argument_group")

@@ -319,6 +319,14 @@ def _effect(run: Rehearsing, asked: Asked) -> Value:
     return run.node(asked.name, asked.given, asked.place) if asked.name != "print" else None
 
 
+@function("builtins.type")
+def _type(run: Rehearsing, asked: Asked) -> Value:
+    given = asked.args[0] if len(asked.args) == 1 else None
+    if isinstance(given, Obj) and is_module(given):
+        return given.cls if given.cls is not None else External(given.kind)
+    return run.node("type", asked.given, asked.place)
+
+
 @function("copy.deepcopy", "copy.copy")
 def _copy(run: Rehearsing, asked: Asked) -> Value:
     given = asked.args[0] if asked.args else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 
 from trainwreck.code.rehearsal.calling import Asked
-from trainwreck.code.rehearsal.domain import UNKNOWN, Frame, Function, Items, Obj, Value, is_module
+from trainwreck.code.rehearsal.domain import UNKNOWN, Frame, Function, Items, Node, Obj, Value, is_module
 from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.library import NOTHING, function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.storing import EXACT_TURNS
+from trainwreck.code.shapes.domain import Shape
 
 RECORD = "namedtuple"
 """The kind of an object that a ``namedtuple`` makes."""
@@ -66,10 +67,17 @@ def _replaced(run: Rehearsing, asked: Asked) -> Value:
 @function("random.sample", "random.choices")
 def _sampled(run: Rehearsing, asked: Asked) -> Value:
     given, count = asked.get("population", 0), asked.get("k", 1 if asked.name == "sample" else None)
-    if isinstance(given, Items) and given.kind == "range":
-        few = count if isinstance(count, int) and 0 < count <= EXACT_TURNS else None
-        return Items([run.node("sample", (given,), asked.place, full=asked.full) for _ in range(few or 2)], not few)
-    return Items(list(given.items), True) if isinstance(given, Items) and given.items else NOTHING
+    many = count if isinstance(count, int) and count > 0 else None
+    if isinstance(given, Items) and (given.kind == "range" or _counted_up(given)):
+        few = many if many is not None and many <= EXACT_TURNS else None
+        drawn = [run.node("sample", (given,), asked.place, full=asked.full, shape=Shape(())) for _ in range(few or 2)]
+        return Items(drawn, not few, length=many)
+    return Items(list(given.items), True, length=many) if isinstance(given, Items) and given.items else NOTHING
+
+
+def _counted_up(given: Items) -> bool:
+    """True for a list of a range: its first number is no more likely than the others."""
+    return given.more and all(isinstance(i, int) or (isinstance(i, Node) and i.op == "counter") for i in given.items)
 
 
 @function("random.choice")

@@ -11,11 +11,13 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.asked_states import CUTS
 from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.gradients import held, lives, steps, written_by_hand
-from trainwreck.code.rehearsal.questions.roles import RAW, foreign, unknown, users
+from trainwreck.code.rehearsal.questions.roles import RAW, core, foreign, trained, unknown, users
+from trainwreck.code.rehearsal.questions.signs import ERRORS
 from trainwreck.code.rehearsal.questions.successors import CHOSEN, LARGEST, LEAST, SUMS, extremes, proof_of
-from trainwreck.code.rehearsal.questions.targets import CUTS, fits
+from trainwreck.code.rehearsal.questions.targets import fits
 from trainwreck.code.rehearsal.questions.terms import parameters_behind
 
 
@@ -33,6 +35,63 @@ def acts_worst(run: Rehearsing) -> Iterator[Answer]:
                 text = "the action with the least value is taken here, where the best one is learned"
                 yield Answer(node.place, text, proof_of(one))
                 return
+
+
+def acts_least(run: Rehearsing) -> Iterator[Answer]:
+    """The value of the action that was taken is fitted to what the program calls the reward, and the action with the
+    least value is taken: no state follows (a bandit)."""
+    for loss in trained(run):
+        if loss.op not in ERRORS or len(loss.inputs) < 2 or not isinstance(loss.inputs[1], Node):
+            continue
+        picked = next((n for n in core(loss.inputs[0]) if n.op in RAW), None)
+        chosen = [n for n in ancestors(loss.inputs[0], through=lambda n: n.op not in RAW) if n.op in PICKED]
+        if picked is None or not chosen or not _is_reward(run, loss.inputs[1]):
+            continue
+        learned = parameters_behind(picked).keys()
+        for node in run.nodes:
+            first = node.inputs[0] if node.op == "argmin" and node.inputs else None
+            if not isinstance(first, Node) or first.op not in RAW or node.place is None:
+                continue
+            if parameters_behind(first).keys() == learned:
+                text = "the action with the least value is taken here, and the values are those of rewards"
+                yield Answer(node.place, text, (loss.place,) if loss.place is not None else ())
+                return
+
+
+def complement_learned(run: Rehearsing) -> Iterator[Answer]:
+    """Values of actions are fitted to one less the reward, or to its negative, and the action with the largest value
+    is taken."""
+    for loss in trained(run):
+        if loss.op not in ERRORS or len(loss.inputs) < 2 or not isinstance(loss.inputs[1], Node):
+            continue
+        chosen = [n for n in ancestors(loss.inputs[0], through=lambda n: n.op not in RAW) if n.op in PICKED]
+        acts = any(n.op == "argmax" and n.inputs and getattr(n.inputs[0], "op", "") in RAW for n in run.nodes)
+        if not chosen or not acts or any(n.op == "argmin" for n in run.nodes):
+            continue
+        # not behind a product: ``(1 - reached) * value`` stops at the goal
+        for node in ancestors(loss.inputs[1], through=lambda n: n.op not in RAW and n.op != "mul"):
+            at = node.place[0] if node.place is not None else None
+            if isinstance(at, ast.BinOp) and node.op == "sub" and node.inputs[:1] in ((1,), (1.0,)):
+                turned: ast.expr | None = at.right
+            else:
+                turned = at.operand if isinstance(at, ast.UnaryOp) and node.op == "neg" else None
+            if turned is not None and REWARD.search(ast.unparse(turned)) and node.place is not None:
+                text = "the reward is turned round here: what earned most counts as the least"
+                yield Answer(node.place, text, (loss.place,) if loss.place is not None else ())
+                return
+
+
+PICKED = frozenset(["gather", "getitem", "take_along_dim"])
+
+
+def _is_reward(run: Rehearsing, value: Node) -> bool:
+    """True for a target that the program calls the reward where it is put together."""
+    if value.place is None:
+        return False
+    statement = run.project.statement(*value.place)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+    return any(REWARD.search(n) for n in names)
 
 
 def _opposed(value: Node) -> bool:
@@ -95,4 +154,4 @@ def never_asked(run: Rehearsing) -> Iterator[Answer]:
         return
 
 
-__all__ = ["acts_worst", "never_asked", "reward_turned"]
+__all__ = ["acts_least", "acts_worst", "complement_learned", "never_asked", "reward_turned"]

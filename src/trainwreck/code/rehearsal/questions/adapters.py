@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, unknown
 from trainwreck.code.rehearsal.questions.terms import number_of
+from trainwreck.code.rehearsal.questions.unused import given_away
 from trainwreck.core.row import Row
 
 LINEAR = frozenset(["linear", "matmul", "mm", "einsum", "conv1d", "conv2d", "bmm"])
@@ -102,13 +103,13 @@ _FILLS = frozenset(
 def _writes_zero(event: Event) -> bool:
     if event.name in ("zeros_", "zero_"):
         return True
-    args = [a for a in event.args if not (isinstance(a, Node) and a.op == "param")]
+    args = [a for a in event.args if not (isinstance(a, Node) and a.op in ("param", "data", "detach"))]
     if event.name in ("constant_", "fill_", "mul_"):
         given = event.options.get("val", event.options.get("value", args[0] if args else None))
         return isinstance(given, int | float) and given == 0
     if event.name == "normal_":
-        std = event.options.get("std", args[1] if len(args) > 1 else None)
-        return isinstance(std, int | float) and std == 0
+        mean, std = (event.options.get(n, args[k] if len(args) > k else k) for k, n in enumerate(("mean", "std")))
+        return all(isinstance(v, int | float) and v == 0 for v in (mean, std))
     if event.name == "copy_":
         return bool(args) and isinstance(args[0], Node) and args[0].op in ("zeros", "zeros_like")
     return False
@@ -146,9 +147,9 @@ def unused(run: Rehearsing) -> Iterator[Answer]:
         return
     if any(e.name in ("register_forward_hook", "register_forward_pre_hook") for e in run.tape):
         return
-    ran = {id(e.subject) for e in run.tape if e.name == "forward"}
+    ran, away = {id(e.subject) for e in run.tape if e.name == "forward"}, given_away(run)
     for obj in run.objects:
-        if not is_module(obj) or obj.cls is None or obj.place is None:
+        if id(obj) in away or not is_module(obj) or obj.cls is None or obj.place is None:
             continue
         mine = {id(v): v for v in obj.attributes.values() if isinstance(v, Node) and v.op == "param"}
         for inner in obj.attributes.values():
@@ -169,8 +170,8 @@ def unused(run: Rehearsing) -> Iterator[Answer]:
         forward = obj.cls.find("forward")
         scope = forward.scope if isinstance(forward, Function) else None
         inside = [n for n in users_of if n.place is not None and n.place[1] is scope]
-        asked = _never_entered(run, obj, mine) if users_of and not inside else None
-        place = asked or (inside or users_of)[-1].place if users_of else None
+        asked = _never_entered(run, obj, mine) if not inside else None
+        place = asked or ((inside or users_of)[-1].place if users_of else None)
         if place is not None:
             yield Answer(place, "what this adapter computes is not part of the loss", (obj.place,))
             return
@@ -186,8 +187,17 @@ def _never_entered(run: Rehearsing, obj: Obj, mine: dict[int, Node]) -> Place | 
         if isinstance(node, ast.If):
             read = {n.attr for s in node.body for n in ast.walk(s) if isinstance(n, ast.Attribute)}
             if names & read:
-                return node.test, forward.scope
+                return _switched_off(obj, node.test) or (node.test, forward.scope)
     return None
+
+
+def _switched_off(obj: Obj, test: ast.expr) -> Place | None:
+    """Where the flag that the branch asks for is set to False, where that is done once."""
+    name = test.attr if isinstance(test, ast.Attribute) else ""
+    owner = obj.cls.scope if obj.cls is not None and name else None
+    bound = owner.attributes.get(name, []) if owner is not None else []
+    off = [b for b in bound if isinstance(b.value, ast.Constant) and b.value.value is False]
+    return (off[0].node, off[0].scope) if len(bound) == len(off) == 1 else None
 
 
 def discarded(run: Rehearsing) -> Iterator[Answer]:

@@ -15,6 +15,12 @@ def convolved(node: Node) -> bool | None:
     if layer is None or layer.name != "Conv1d" or not isinstance(given, Node):
         return None
     kernel, own, dilation = layer.get("kernel_size", 2), layer.get("padding", 4, 0), layer.get("dilation", 5, 1)
+    if isinstance(kernel, int) and kernel > 1 and own == 0 and isinstance(dilation, Node) and given.op == "pad":
+        pads = given.options.get("pad", (*given.inputs[1:2], None)[0])
+        ends = pads if isinstance(pads, tuple) and len(pads) > 1 else (None, None)
+        far = isinstance(ends[0], Node) and ends[0].op == "mul" and dilation in ends[0].inputs
+        reach = ends[0] is dilation if kernel == 2 else far and kernel - 1 in ends[0].inputs
+        return True if reach and ends[1] == 0 else None
     if not all(isinstance(n, int) for n in (kernel, own, dilation)) or kernel == 1:
         return True if kernel == 1 and own == 0 else None
     if own != 0:
@@ -77,7 +83,7 @@ def attention(node: Node) -> bool | None:
     if node.op == "multiheadattention" or node.op in STACKS:
         words = ("attn_mask", "mask", "src_mask", "tgt_mask", "is_causal", "tgt_is_causal")
         held = [node.options.get(w) for w in words if w in node.options]
-        place = 5 if node.op == "multiheadattention" else 1
+        place = 5 if node.op == "multiheadattention" else 2 if node.op.startswith("transformerdecoder") else 1
         data = [i for i in node.inputs if not (isinstance(i, Node) and i.op == "param")]
         return any(h is not None and h is not False for h in held) or len(data) > place
     if node.op == "softmax" and node.inputs and isinstance(node.inputs[0], Node):
@@ -147,8 +153,16 @@ def _blind_to_time(mask: Value) -> bool:
             continue  # how the tokens themselves were made, one by one
         if node.op in ORDERED or node.unknown or node.op in ("argument", "call", "buffer", "param", "opaque"):
             return False
+        if node.op == "getitem" and isinstance(cut := node.inputs[0], Node) and _fixed(cut):
+            return False  # a table that the network holds, cut to the length: ``self.tril[:t, :t] == 0``
         compared = compared or node.op in ("eq", "ne")
     return compared
+
+
+def _fixed(table: Node) -> bool:
+    """True for a mask that was made once or anew, and does not come out of the batch."""
+    inner = next((n for n in ancestors(table) if n.op not in (*VIEWS, "eq", "ne", "to", "float")), table)
+    return inner.op in ORDERED or inner.op in ("buffer", "param", "argument", "call", "opaque")
 
 
 PIECES = frozenset(["either", "sort", "linspace"])

@@ -110,7 +110,9 @@ def wrong_axis(run: Rehearsing) -> Iterator[Answer]:
         elif node.op in ("mean", "sum", "amax", "max"):
             text = _pooled(run, node)
         elif node.op == "logsumexp":
-            text = _over_samples(node)
+            text = _over_samples(run, node)
+        elif node.op == "normalize":
+            text = _scaled_columns(run, node)
         else:
             continue
         if text:
@@ -253,11 +255,13 @@ def _pooled(run: Rehearsing, node: Node) -> str:
     return ""
 
 
-def _over_samples(node: Node) -> str:
+def _over_samples(run: Rehearsing, node: Node) -> str:
     """A mixture that is summed over the samples: no table of all against all, whose axes are both the batch."""
     inner = node.inputs[0]
     shape = inner.shape
-    if _axis(shape, along(node)) != 0 or shape.open or len(shape.dims) != 2 or not batch_first(inner):
+    if _axis(shape, along(node)) != 0 or shape.open or len(shape.dims) != 2:
+        return ""
+    if not batch_first(inner) and not _along_samples(run, inner, 0):
         return ""
     products = any(n.op in ("matmul", "mm", "einsum", "cdist", "bmm", "cosine_similarity") for n in near(inner, 60))
     known = isinstance(shape.dims[1], int) and shape.dims[1] != shape.dims[0]
@@ -269,3 +273,32 @@ def _next(run: Rehearsing, node: Node) -> Iterator[Node]:
         yield user
         if user.op in ("relu", "gelu", "dropout", "layer_norm", "neg", "mul", "tanh", "part", "div"):
             yield from users(run).get(id(user), ())
+
+
+def _scaled_columns(run: Rehearsing, node: Node) -> str:
+    """Embeddings that are brought to length one along the samples. Meant where columns are compared afterwards: a
+    product over the samples (``z.T @ z``, Barlow Twins)."""
+    shape = node.inputs[0].shape if isinstance(node.inputs[0], Node) else None
+    if shape is None or shape.open or len(shape.dims) != 2 or _axis(shape, along(node)) != 0:
+        return ""
+    if not batch_first(node.inputs[0]) or any(over_rows(n) for n in _after(run, node)):
+        return ""
+    return "each column is brought to length one over the samples of the batch, not each sample by itself"
+
+
+def over_rows(node: Node) -> bool:
+    """True for a product that runs over the samples: ``z.T @ z``."""
+    if node.op == "einsum":
+        return True
+    left = node.inputs[0] if node.inputs else None
+    turned = isinstance(left, Node) and left.op in ("t", "T", "mT", "transpose", "permute", "numpy_T")
+    return turned and node.op in ("matmul", "mm", "bmm", "dot")
+
+
+def _after(run: Rehearsing, node: Node) -> list[Node]:
+    """What is computed from a value, a few operations on."""
+    found, front = [], [node]
+    for _ in range(6):
+        front = [u for n in front for u in users(run).get(id(n), ())][:40]
+        found += front
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Value
@@ -13,6 +13,8 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM, paths, trained
 from trainwreck.code.rehearsal.questions.roles import JOINS
 
+WHOLE = (("mask",), ("arange",))
+"""Selections that are no batch: by a test, and all numbers in their order, of which the batches are taken."""
 FOLDERS = ("torchvision.datasets.ImageFolder", "torchvision.datasets.DatasetFolder")
 """Data sets that list one folder after the other: all of one class, then all of the next."""
 
@@ -26,10 +28,17 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
         yield from _of_rows(run, event, node, told)
         for path in paths(run, node):
             blocks = next((n for n in path.nodes if _in_blocks(n)), None)
-            if blocks is None or blocks.place is None or any(_any_order(s.index) for s in path.steps):
+            if blocks is None or blocks.place is None:
                 continue
+            own = blocks.inputs[1] if blocks.op == "getitem" else None
+            if any(_any_order(s.index) for s in path.steps if own is None or s.index is not own):
+                continue
+            if _one_of(path.nodes, blocks):
+                continue  # the best of a few that were sorted
             if event.turns and event.turns[-1] in blocks.turns:
                 continue  # made in the step itself: a state, or the numbers of one batch
+            if _within_a_batch(blocks):
+                continue
             if blocks.op == "repeat_interleave" and any(t in blocks.turns for t in event.turns):
                 continue  # copies of what was asked in this round
             loader, whole = _taken(run, path.nodes)
@@ -37,7 +46,7 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
                 continue  # what is made later, while the loader is gone through, is one sample
             picked = (i for n in whole if n.op == "getitem" for i in parts(n.inputs[1:]))
             after = {id(n.place[0]) for n in (*whole, *picked) if n.place is not None}
-            batched = [s for s in path.steps if s.moving and not (isinstance(s.key, tuple) and s.key[:1] == ("mask",))]
+            batched = [s for s in path.steps if s.moving and not (isinstance(s.key, tuple) and s.key[:1] in WHOLE)]
             moves = [s.place for s in batched if s.place is not None and id(s.place[0]) in after]
             if loader is None and not moves:
                 continue
@@ -47,6 +56,11 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
             told.add(id(place[0]))
             text = "batches are taken in order from data that stand class by class"
             yield Answer(place, text, (blocks.place, *((event.place,) if event.place else ())))
+
+
+def _within_a_batch(blocks: Node) -> bool:
+    """True for what a generator makes in each turn before it yields: the order of the rows of one batch."""
+    return any(isinstance(n, ast.Yield) for t in blocks.turns[-1:] for n in ast.walk(t.node))
 
 
 def _taken(run: Rehearsing, nodes: Sequence[Node]) -> tuple[Obj | None, Sequence[Node]]:
@@ -74,6 +88,12 @@ def _gathered(run: Rehearsing, nodes: Sequence[Node]) -> Sequence[Node]:
     return nodes[first:] if first is not None else ()
 
 
+def _one_of(nodes: Sequence[Node], listed: Node) -> bool:
+    """True where one element by its number is all that is taken of it."""
+    after = next((b for a, b in pairwise(nodes) if a is listed), None)
+    return after is not None and after.op == "getitem" and type(after.inputs[1]) is int
+
+
 LISTINGS = frozenset(["glob", "iglob", "rglob", "listdir", "scandir", "iterdir"])
 
 
@@ -83,6 +103,9 @@ def _in_blocks(node: Node) -> bool:
         return not any(n.op in LISTINGS for n in near(node, 4))  # names of files stand in some order, not of classes
     if node.op == "repeat" and node.full.startswith("numpy."):
         return True
+    if node.op == "getitem" and len(node.inputs) > 1 and isinstance(node.inputs[1], Node):
+        order = node.inputs[1]
+        return order.op == "argsort" and bool(order.inputs) and order.inputs[0] is node.inputs[0]  # put in their order
     if node.op in ("cat", "concatenate", "concat", "hstack", "vstack") and node.inputs:
         pieces = list(parts(node.inputs[0]))
         constants = [p for p in pieces if p.op in ("full", "zeros", "ones", "full_like", "zeros_like", "ones_like")]
@@ -124,8 +147,9 @@ def _by_class(rows: Value) -> Place | None:
 
 
 def _any_order(index: Value) -> bool:
-    behind = islice(ancestors(index, through=carries), 30) if isinstance(index, Node) else ()
-    return any(n.op in RANDOM for n in behind)
+    ends = index.args if isinstance(index, Obj) and index.kind == "builtins.slice" else (index,)
+    drawn = (islice(ancestors(end, through=carries), 30) for end in ends if isinstance(end, Node))
+    return any(n.op in RANDOM for behind in drawn for n in behind)
 
 
 def _in_order(run: Rehearsing, loader: Obj) -> bool:

@@ -121,12 +121,19 @@ def end_ignored(run: Rehearsing) -> Iterator[Answer]:
             ahead, back = _masks(found.ahead), _masks(carried)
             if not ahead and any(limit_alone(v) for v in carried.values) and not _shifted(found):
                 continue  # time is up in a state that is valued for itself: its value counts, the sum ends there
+            if not ahead and any(_switched(n) for n in near(found.ahead.node, 20)):
+                continue  # the value was multiplied by the end of its episode when it was kept
             answer = _compared(found.ahead.node, ahead, carried.node, back) or _compared(
                 carried.node, back, found.ahead.node, ahead
             )
             if answer is not None and id(answer.place[0]) not in told:
                 told.add(id(answer.place[0]))
                 yield answer
+
+
+def _switched(node: Node) -> bool:
+    """True for ``1 - done`` and ``~done``."""
+    return node.op in ("invert", "logical_not") or (node.op == "sub" and node.inputs[:1] in ((1,), (1.0,)))
 
 
 def _shifted(found: Difference) -> bool:

@@ -15,7 +15,10 @@ from trainwreck.core.row import Row
 
 COORDINATES = 4
 DISTANCES = frozenset(["l1_loss", "smooth_l1_loss", "mse_loss", "huber_loss"])
-OVERLAPS = frozenset(["maximum", "minimum", "max", "min", "box_iou", "generalized_box_iou", "distance_box_iou"])
+OVERLAPS = frozenset(
+    """maximum minimum max min box_iou generalized_box_iou distance_box_iou complete_box_iou generalized_box_iou_loss
+    distance_box_iou_loss complete_box_iou_loss""".split()
+)
 JOINED = frozenset(["stack", "cat", "concatenate", "column_stack"])
 KEEPS = STRUCTURE | frozenset(["cpu", "numpy", "float", "clamp", "clip", "detach", "to"])
 MAX_CHAIN = 30

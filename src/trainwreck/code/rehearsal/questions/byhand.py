@@ -17,6 +17,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.clocks import called_in, clocks, numbers_at, worked_out, zero_written
 from trainwreck.code.rehearsal.questions.counts import number, times, trips
 from trainwreck.code.rehearsal.questions.curves import asked
+from trainwreck.code.rehearsal.questions.gradients import going_on, in_legs
 from trainwreck.code.rehearsal.questions.places import once
 from trainwreck.code.rehearsal.questions.schedules import granularity, moves, returned, schedules
 from trainwreck.code.rehearsal.state import Spent
@@ -37,6 +38,7 @@ SAFE = 1e-2
 """A test of rates along a line begins no higher: where a network trains surely (Smith 2017: from a small rate up)."""
 SWINGS = 4
 """So many times up and down, without a word of cycles, is no plan."""
+BACK = 0.9
 TURNS_ROUND = ("cycl", "restart", "period", "%", "fmod", "divmod", "sin(", "triang")
 REMAINDER = re.compile(r"// (\w+)\)? \* \1\b|\b(\w+) \* \(\w+ // \2\b")
 """A remainder that is written out: ``k - k // n * n``."""
@@ -170,6 +172,8 @@ def _told(course: Course) -> str:
     if turns >= SWINGS:
         return f"the rate goes up and down {turns} times and more: its curve is passed through again and again"
     end = rates[-1]
+    if end >= BACK * top and _dips(rates, top):
+        return "the rate comes down and is back at its highest when the run ends"
     after = [r for r in course.later if r is not None]
     peak = max(after, default=0.0)
     if end >= top and peak >= LONG_RISE * top and len(after) == len(course.later) and after[-1] <= peak / 2:
@@ -178,13 +182,21 @@ def _told(course: Course) -> str:
         b <= a + 1e-9 * top for a, b in zip(rates[len(rates) // 2 :], rates[len(rates) // 2 + 1 :], strict=False)
     )
     if falls and SLOW * top <= end < top * (1 - 1e-9):
+        floor = max(0.0, min(after, default=0.0))  # a cosine that ends at a tenth of the rate is over there
         half, over = (
-            next((f for f, r in zip(FAR, course.later, strict=True) if r is not None and r <= share * top), None)
+            next((f for f, r in zip(FAR, course.later, strict=True)
+                  if r is not None and r - floor <= share * (top - floor)), None)
             for share in (0.5, 0.05)
-        )
+        )  # fmt: skip
         if half is not None and over is not None and over <= ABRUPT * half:
             return f"the schedule is over after {over:g} times the length of the run: the rate hardly decays in it"
     return ""
+
+
+def _dips(rates: Sequence[float], top: float) -> bool:
+    """True where a rate that was high comes down to less than a third."""
+    high = next((n for n, r in enumerate(rates) if r >= BACK * top), len(rates))
+    return any(r < top / 3 for r in rates[high:])
 
 
 def _swings(rates: Sequence[float], top: float) -> int:
@@ -222,9 +234,9 @@ def _of_functions(run: Rehearsing) -> Iterator[Course]:
         total = times(run, moved)
         if scheduler.name != "LambdaLR" or place is None or total is None or total < FEW:
             continue
-        if any(e.name == "load_state_dict" and e.subject is scheduler for e in run.tape):
+        loads = (e for e in run.tape if e.name == "load_state_dict" and e.subject is scheduler)
+        if in_legs(run) or any(e.serial not in going_on(run) for e in loads):
             continue
-
         if any(e.place in (a.place, *a.proof) for a in other for e in moved):
             continue
 

@@ -235,6 +235,20 @@ def fed_again(run: Rehearsing) -> Iterator[Answer]:
             items = list(parts(grown.inputs[0]))
             if len(items) == 2 and any(n.op in ("argmax", "multinomial", "sample") for n in near(items[1], 8)):
                 told.add(id(event.place[0]))
-                yield Answer(event.place, "the whole sequence is fed again together with the keys of its beginning",
-                             (join.place,) if join.place is not None else ())  # fmt: skip
+                yield Answer(_given_again(event.place), "the whole sequence is fed again together with the keys of its "
+                             "beginning", (join.place,) if join.place is not None else ())  # fmt: skip
                 return
+
+
+def _given_again(place: Place) -> Place:
+    """Where the name that is fed gets the whole sequence by another name; else the call."""
+    call, scope = place
+    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    if not isinstance(first, ast.Name):
+        return place
+    for node in ast.walk(scope.node):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name) or len(node.targets) != 1:
+            continue
+        if node.lineno > first.lineno and ast.unparse(node.targets[0]) == first.id:
+            return node, scope
+    return place

@@ -11,6 +11,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Bound, Event, Frame, Function, Items, Node, Obj, Place, Table, Value
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.minimised import mark_objectives
 from trainwreck.code.rehearsal.questions.selection import direction
 from trainwreck.code.scopes import Scope
 
@@ -23,6 +24,7 @@ MAX_ELEMENTS = 6
 
 def worst_chosen(run: Rehearsing) -> Iterator[Answer]:
     """``best = max(history)`` of losses: what is loaded or kept afterwards is the worst of them."""
+    mark_objectives(run)
     told: set[int] = set()
     for place, elements, larger in _choices(run):
         if id(place[0]) in told:

@@ -36,7 +36,9 @@ def beyond(run: Rehearsing) -> Iterator[Answer]:
         reach = span(labels)
         if reach is None or (reach[0] >= 0 and reach[1] < count) or _ignored(loss, reach, count):
             continue
-        shifted, made = _shift(labels), _layer(logits)
+        shifted, made = shift(labels), _layer(logits)
+        if shifted is None and not any(n.owner is not None for n in core(logits)):
+            shifted = _made(labels)  # the scores are computed, from distances or products: no layer has their size
         place = shifted if shifted is not None else made
         if place is None or id(place[0]) in told:
             continue
@@ -58,7 +60,7 @@ def blank_used(run: Rehearsing) -> Iterator[Answer]:
         if not isinstance(blank, int) or not isinstance(targets, Node) or reach is None:
             continue
         if reach[0] <= blank <= reach[1] and reach[0] < reach[1]:
-            place = _shift(targets) or _made(targets) or loss.place
+            place = shift(targets) or _made(targets) or loss.place
             text = f"the targets go from {reach[0]} to {reach[1]}, and {blank} is the blank: it stands for no symbol"
             if place is not None:
                 yield Answer(place, text, (loss.place,) if loss.place is not None else ())
@@ -116,6 +118,8 @@ def span(value: Value, depth: int = 0) -> Span | None:
     first, second = (*value.inputs, None, None)[:2]
     if value.op in INTEGERS:
         return _drawn(value)
+    if value.op == "sample" and isinstance(first, Items):
+        return _of_a_range(first)
     if value.op == "either" or (value.op in JOINS and isinstance(first, tuple | Items)):
         held = value.inputs if value.op == "either" else tuple(first.items) if isinstance(first, Items) else first
         return _listed(held, depth)  # further elements are of the same kind
@@ -130,10 +134,43 @@ def span(value: Value, depth: int = 0) -> Span | None:
         return (0, second - 1) if inner is not None and inner[1] - inner[0] >= second - 1 else None
     if value.op in ("getitem", "masked_select", "index_select", "take") and _chosen(first, second):
         return None
+    if value.op == "getitem" and isinstance(second, tuple) and (column := _column(first, second)) is not None:
+        return column[0] if len(column) == 1 else None
+    if value.op == "counter" and value.full == "builtins.range" and len(value.inputs) < 3:
+        ends = (0, *value.inputs)[-2:]
+        return (ends[0], ends[1] - 1) if all(isinstance(e, int) for e in ends) and ends[0] < ends[1] - 1 else None
     if value.op in KEEPS or value.op in STRUCTURE:
         source = first if value.op != "batch" else next(iter(parts(value.inputs)), None)
         return span(source, depth + 1)
     return None
+
+
+def _column(base: Value, index: tuple[Value, ...]) -> list[Span] | None:
+    """Of one column of values that were put side by side, or of a list of rows: what that column holds (nothing where
+    this isn't known); None where it is no such table."""
+    for _ in range(MAX_DEPTH):
+        if not isinstance(base, Node) or not base.inputs:
+            return None
+        first = base.inputs[0]
+        if base.op in ("stack", "column_stack", "array", "tensor", "asarray") and isinstance(first, tuple | Items):
+            break
+        if base.op not in KEEPS and base.op not in STRUCTURE:
+            return None
+        base = first
+    items = first.items if isinstance(first, Items) else first if isinstance(first, tuple) else ()
+    at = index[-1]
+    if len(index) != 2 or not isinstance(at, int) or not isinstance(base, Node) or not items:
+        return []
+    axis = base.options.get("dim", base.options.get("axis", (*base.inputs, 0)[1]))
+    if base.op in ("stack", "column_stack"):
+        beside = base.op == "column_stack" or axis in (1, -1)
+        return [s for s in (span(items[at]),) if s is not None] if beside and -len(items) <= at < len(items) else []
+    rows = [i for i in items if isinstance(i, tuple) and -len(i) <= at < len(i)]
+    held = [span(r[at]) for r in rows]
+    known = [s for s in held if s is not None]
+    if len(rows) != len(items) or len(known) != len(held):
+        return []
+    return [(min(s[0] for s in known), max(s[1] for s in known))]
 
 
 def _chosen(base: Value, index: Value) -> bool:
@@ -147,17 +184,26 @@ def _chosen(base: Value, index: Value) -> bool:
 
 def _listed(value: Value, depth: int) -> Span | None:
     items = value.items if isinstance(value, Items) else value
-    if not items or (isinstance(value, Items) and value.more):
+    drawn = all(isinstance(i, Node) and i.op == "sample" for i in items)
+    if not items or (isinstance(value, Items) and value.more and not drawn):
         return None
     spans = [span(i, depth + 1) for i in items]
     known = [s for s in spans if s is not None]
     return (min(s[0] for s in known), max(s[1] for s in known)) if len(known) == len(spans) else None
 
 
+def _of_a_range(numbers: Items) -> Span | None:
+    """Of one number of a range, or of a list of it, that is drawn."""
+    counted = next((i for i in numbers.items if isinstance(i, Node) and i.op == "counter"), None)
+    whole = [i for i in numbers.items if isinstance(i, int)]
+    last = span(counted) if counted is not None else None
+    return (min(whole[0], last[0]), last[1]) if last is not None and whole else last
+
+
 def _drawn(node: Node) -> Span | None:
     """Of ``randint`` in torch, numpy and Python: the ends; where a single one is given, from zero."""
     generator = node.owner is not None or node.op == "integers" or node.full.startswith(("numpy", "torch", "random"))
-    numbers = [i for i in node.inputs if not isinstance(i, Obj)]
+    numbers = [i for i in node.inputs[: len(node.inputs) - len(node.options)] if not isinstance(i, Obj)]
     numbers = numbers[1:] if numbers and isinstance(numbers[0], Node) else numbers  # a generator
     low, high = node.options.get("low"), node.options.get("high")
     plain = [i for i in numbers if isinstance(i, int)]
@@ -195,7 +241,7 @@ def _computed(op: str, one: Span | None, other: Span | None) -> Span | None:
     return min(ends), max(ends)
 
 
-def _shift(labels: Node) -> Place | None:
+def shift(labels: Node) -> Place | None:
     """Where a number is added to the labels, or taken off; the last such place."""
     node: Value = labels
     for _ in range(MAX_DEPTH):

@@ -181,7 +181,12 @@ def saved_by_all(run: Rehearsing) -> Iterator[Answer]:
 
 def _by_ranks(run: Rehearsing) -> bool:
     """True where the number of this process is known to be one of several."""
-    return any((n.op == "argument" and n.name.startswith("rank ")) or n.op == "get_rank" for n in run.nodes)
+    return any(
+        (n.op == "argument" and n.name.startswith("rank "))
+        or n.op == "get_rank"
+        or (n.op == "option" and n.name in ("RANK", "LOCAL_RANK"))
+        for n in run.nodes
+    )
 
 
 def _differs(path: Value) -> bool:

@@ -45,7 +45,12 @@ def _order(node: Node) -> Order | None:
     """The order in which ``node`` picks columns by their names."""
     if node.place is None or not node.inputs:
         return None
-    if node.op in MAKES and isinstance(given := node.inputs[0], Items) and given.place is not None:
+    if (side_by_side := _columns(node)) is not None:
+        return Order("", side_by_side, node.place)
+    given = node.inputs[0]
+    if node.op in MAKES and isinstance(given, Items) and given.items and isinstance(given.items[0], Items):
+        given = given.items[0]  # row by row
+    if node.op in MAKES and isinstance(given, Items) and given.place is not None:
         picked = [i for i in given.items if isinstance(i, Node)]
         by_name = [i for i in picked if i.op in ("getitem", "either") or (i.op in ("float", "item"))]
         if given.source is None or not picked or len(by_name) < len(picked):
@@ -58,12 +63,24 @@ def _order(node: Node) -> Order | None:
     return None
 
 
+def _columns(node: Node) -> tuple[object, ...] | None:
+    """Of columns that are put side by side by hand: where each is made, in order."""
+    held = node.inputs[0] if node.op in ("stack", "column_stack") else None
+    items = held if isinstance(held, tuple) else held.items if isinstance(held, Items) and not held.more else ()
+    columns = [i for i in items if isinstance(i, Node) and i.place is not None and len(i.shape.dims) == 1]
+    flat = not node.shape.open and len(node.shape.dims) == 2 and node.shape.dims[1] == len(items)
+    made = tuple(id(c.place[0]) for c in columns if c.place is not None and not c.shape.open)
+    return made if flat and len(items) > 1 and len(set(made)) == len(items) else None
+
+
 def _of(value: Value, place: Place) -> Order | None:
     change = ""
     for _ in range(6):
         match value:
             case Items(kind="arranged"):
                 return None
+            case tuple() if value and all(isinstance(i, str) for i in value):
+                return Order(change, value, place)
             case Items() if value.items and all(isinstance(i, str) for i in value.items) and not value.more:
                 return Order(change, tuple(value.items), place)
             case Items(kind=kind, source=inner) if kind in ORDERS and inner is not None:

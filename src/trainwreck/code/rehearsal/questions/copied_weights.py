@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place, Value
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, ids, steps
@@ -65,3 +65,29 @@ def _says_so(place: Place) -> bool:
         return False
     lines = place[1].module.lines[node.lineno - 1 : node.end_lineno]
     return bool(TIED.search("\n".join(lines)))
+
+
+def untied(run: Rehearsing) -> Iterator[Answer]:
+    """A layer was given the weights of another one, and a new layer takes its place afterwards."""
+    shared = [e for e in run.tape if e.name == "set" and e.args[:1] == ("weight",) and _of_another(run, e)]
+    for tied in shared:
+        for event in run.tape:
+            old = event.options.get("old") if event.name == "set" and event.serial > tied.serial else None
+            value = event.args[1] if len(event.args) > 1 else None
+            anew = isinstance(value, Obj) and isinstance(old, Obj) and value.kind == old.kind and value is not old
+            if old is not tied.subject or not anew or event.place is None or not steps(run):
+                continue
+            if (isinstance(value, Obj) and value.copy_of is old) or any(
+                e.subject is value and e.args[:1] == ("weight",) for e in run.tape
+            ):
+                continue
+            text = "the layer that shared the weights of another one is replaced by a new one here"
+            yield Answer(event.place, text, (tied.place,) if tied.place is not None else ())
+            return
+
+
+def _of_another(run: Rehearsing, event: Event) -> bool:
+    """True where the weights that a layer is given are those of another layer."""
+    value = event.args[1] if len(event.args) > 1 else None
+    owner = value.owner if isinstance(value, Node) and value.op == "param" else None
+    return isinstance(owner, Obj) and owner is not event.subject and isinstance(event.subject, Obj)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
@@ -90,8 +91,12 @@ def _at_random(run: Rehearsing, loader: Obj) -> bool:
 
 def _parted(train: Path, held: Path) -> bool:
     """True where a random order stands before the two ways part: without one, copies stay where they are."""
-    shared = [a for a, b in zip(train.fixed, held.fixed, strict=False) if a.key == b.key]
-    return any(_random(step) for step in shared) or any(_random(s) for s in (*train.fixed, *held.fixed))
+    for one, other in zip_longest(train.fixed, held.fixed):
+        if any(step is not None and _random(step) for step in (one, other)):
+            return True
+        if one is None or other is None or one.key != other.key:
+            return False  # a random order after the parting stays on its own side
+    return False
 
 
 def _random(step: Step) -> bool:

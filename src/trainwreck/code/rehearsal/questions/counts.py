@@ -229,11 +229,11 @@ def times(run: Rehearsing, events: list[Event]) -> float | None:
         for test in event.tests:
             every = next((n.inputs[1] for n in ancestors(test) if n.op == "mod" and len(n.inputs) > 1), None)
             known = number(run, every)
-            if not known:
+            if not known and (not event.turns or event.turns[-1].generic):
                 return None
-            weight /= known
+            weight /= known or math.inf  # of the first turn the count is a number: a later turn tells how often
         total += weight
-    return total
+    return total or None
 
 
 def left_over(run: Rehearsing, call: ast.AST) -> float | None:

@@ -52,4 +52,5 @@ def _scheduled(run: Rehearsing, optimizer: Obj) -> bool:
 
 def _goes_on(run: Rehearsing, held: list[Node]) -> bool:
     """True where the adapter's weights come from a file: it has been trained before."""
-    return any(e.name == "load_state_dict" for p in held for e in p.writes)
+    last = max((e.serial for e in run.tape if e.name == "backward"), default=0)
+    return any(e.name == "load_state_dict" and e.serial < last for p in held for e in p.writes)

@@ -25,10 +25,12 @@ def used_as_numbers(run: Rehearsing) -> Iterator[Answer]:
     learned = {id(p) for loss in losses for p in reached(loss)}
     learned |= {id(n) for e in run.tape if e.name == "grad" for a in e.args[1:] for n in parts(a)}
     learned |= {id(e.subject) for e in run.tape if e.name == "set_grad"}
+    last = max(e.serial for e in run.tape if e.name == "backward")
     told: set[int] = set()
     for event in (s for s in steps(run) if s.turns):
         for param in held(event):
-            if id(param) in learned or param.trainable is not True or id(param) in told or param.writes:
+            written = any(w.serial < last for w in param.writes)  # the best weights may be put back at the end
+            if id(param) in learned or param.trainable is not True or id(param) in told or written:
                 continue
             told.add(id(param))
             cut = _cut(run, param)

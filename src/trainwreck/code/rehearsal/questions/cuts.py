@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from trainwreck.code.params import KEEPERS
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Place, Table
-from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Table
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.flagged import flag_given
-from trainwreck.code.rehearsal.questions.gradients import HAND, lives, steps
+from trainwreck.code.rehearsal.questions.gradients import HAND, going_on, lives, steps
 from trainwreck.code.rehearsal.questions.gradients import held as held_at
 from trainwreck.code.rehearsal.questions.roles import backwards, unknown
 from trainwreck.code.scopes import FunctionNode
@@ -54,12 +54,14 @@ def _cuts(run: Rehearsing) -> Iterator[Cut]:
         return
     # gradients that are asked for may be used by hand: then only those count whose optimizer never finds any
     starved = _starved(run) if any(e.name == "grad" for e in run.tape) else None
+    last = max(e.serial for e in run.tape if e.name == "backward")
     held: dict[int, Node] = {}
     for optimizer in [o for o in run.objects if is_optimizer(o)]:
+        chosen = _chosen(run, optimizer)
         for param in run.optimized(optimizer)[0]:
             if (
                 param.trainable is not False
-                and not _kept_otherwise(param)
+                and not _kept_otherwise(run, param, last, chosen=chosen)
                 and (starved is None or id(param) in starved)
             ):
                 held[id(param)] = param
@@ -106,12 +108,34 @@ def _moved_next(run: Rehearsing, event: Event) -> set[int]:
     return {id(p) for p in run.optimized(step.subject)[0]} if step is not None else set()
 
 
-def _kept_otherwise(param: Node) -> bool:
-    """True for a copy that follows other weights, or that is written by hand: it is not meant to learn by gradients."""
+def _chosen(run: Rehearsing, optimizer: Obj) -> bool:
+    """True where somebody chose what the optimizer holds: groups, or what others are frozen beside. All that a network
+    has is given to an optimizer even where a loaded part of it is only to give features."""
+    if len(run.groups(optimizer).items) > 1:
+        return True
+    mine = {id(p) for p in run.optimized(optimizer)[0]}
+    return any(n.op == "param" and n.trainable is False and id(n) not in mine for n in run.nodes)
+
+
+def _kept_otherwise(run: Rehearsing, param: Node, last: int, *, chosen: bool) -> bool:
+    """True for a copy that follows other weights, or that is written by hand: it is not meant to learn by gradients.
+
+    What is written after the ``last`` backward (the best weights, put back) has no part in it, and neither has what is
+    read once from a file, before any loop, by weights that the optimizer was given by choice."""
     copied = any(isinstance(i, Node) and i.op == "param" for i in param.inputs)
-    first = [e for e in param.writes if not e.full.startswith("torch.nn.init") and e.name != "requires_grad"]
+    later = going_on(run)
+    writes = [e for e in param.writes if e.serial < last and e.serial not in later and not (chosen and _from_file(e))]
+    first = [e for e in writes if not e.full.startswith("torch.nn.init") and e.name != "requires_grad"]
     written = any(e.turns or e.name in ("copy_", "lerp_", "load_state_dict") for e in first)
     return copied or written or bool(KEEPERS.search(param.name.lower()))
+
+
+def _from_file(event: Event) -> bool:
+    """True for weights that are loaded once from a file, and not from another network of the program."""
+    given = list(ancestors(event.args[:1]))
+    if event.name != "load_state_dict" or event.turns or any(n.op in ("param", "state") for n in given):
+        return False
+    return any(n.op in ("load", "load_file") for n in given)
 
 
 def _flow(loss: object) -> tuple[set[int], bool]:

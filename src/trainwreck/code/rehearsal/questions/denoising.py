@@ -31,9 +31,8 @@ class Denoiser(Row):
 
 def denoisers(run: Rehearsing) -> list[Denoiser]:
     """The losses that compare a network's output for data with noise to a target."""
-    if "denoisers" in run.memo:
-        kept: list[Denoiser] = run.memo["denoisers"]
-        return kept
+    if (kept := run.memo.get("denoisers")) is not None:
+        return list(kept)
     found: list[Denoiser] = []
     outer = [e for e in run.tape if e.name == "forward" and e.result is not None and is_module(e.subject)]
     outer = [_state_first(e) for e in outer]
@@ -52,6 +51,7 @@ def denoisers(run: Rehearsing) -> list[Denoiser]:
                 noises = [n for n in noises if _mixed(forward.args[0], n)]
                 known = mixture(forward)
                 noises = [known[1]] if known is not None else noises
+                noises = [n for n in noises if n.turns or not event.turns]  # else it is part of the data
                 if noises:
                     found.append(Denoiser(event, term.node, forward.subject, output, target, forward, tuple(noises)))
                 break
@@ -373,11 +373,11 @@ def _use_kind(run: Rehearsing, forward: Event) -> tuple[str, Node] | None:
             if user.op == "sub" and len(user.inputs) > 1 and user.inputs[1] is node:
                 other = user.inputs[0]
                 if any(other is g for g in given):
-                    return "noise", user
-                scaled = (
-                    isinstance(other, Node) and other.op == "mul" and any(i is g for i in other.inputs for g in given)
-                )
-                if scaled:
+                    # ``(x - out) / sigma`` is the slope towards what a network that tells the data makes of ``x``
+                    slope = node is outputs[0] and any(u.op in ("div", "mul") for u in table.get(id(user), ()))
+                    return None if slope else ("noise", user)
+                product = other.inputs if isinstance(other, Node) and other.op == "mul" else ()
+                if any(i is g for i in product for g in given):
                     return ("noise", user) if _by_root(other) else ("velocity", user)
                 return None
             if user.op in ("mul", "clamp", "clip", *STRUCTURE):

@@ -36,8 +36,15 @@ def _soft_terms(run: Rehearsing) -> Iterator[tuple[Event, list[Term], Term, Node
             if node.op == "kl_div" and other.grad and not one.grad:
                 one, other = other, one  # the divergence the other way round
             mine, his = parameters_behind(one).keys(), parameters_behind(other).keys()
-            if mine and his and not mine & his and any(n.op in SOFT for n in near(other, 12)):
+            soft = any(n.op in SOFT for n in near(other, 12))
+            if soft and mine and ((his and not mine & his) or (not his and _kept(term, other))):
                 yield event, found, term, one, other
+
+
+def _kept(term: Term, other: Node) -> bool:
+    """True for what a teacher said before and a file holds: softened, with the square of that in front of the term."""
+    heat = temperature(other)
+    return heat is not None and heat > 1 and not other.grad and 1 < abs(term.weight) <= heat**2
 
 
 def temperature(value: Value) -> float | None:

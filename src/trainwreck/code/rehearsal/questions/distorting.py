@@ -17,7 +17,7 @@ from trainwreck.code.rehearsal.questions.roles import trained as learned
 
 DISTORTS = pattern(
     r"augm|jitter|flip|crop|distort|perturb|noise|noisy|roll|shift|rotat|cutout|erase|mixup|cutmix|specaug|corrupt|"
-    r"time_?warp|random_|rand_|scale_?aug|color"
+    r"time_?warp|random_|rand_|scale_?aug|color|(time|freq(uency)?)_?mask|mask_?(time|freq)"
 )
 """Words by which programs call random distortions of inputs."""
 SWEEP = 4
@@ -98,6 +98,8 @@ def _of_prototypes(path: Path, node: Node) -> bool:
     return any(n.op in REPEATS for n in path.nodes[: path.nodes.index(node)])
 
 
+MOVES = frozenset("getitem index_select batch element part clone copy setitem to float unsqueeze squeeze".split())
+"""What only takes rows of what was made before, or copies them."""
 REPEATS = frozenset(["repeat_interleave", "repeat", "tile", "expand", "expand_as"])
 
 
@@ -113,9 +115,9 @@ def _filled_in(path: Path, node: Node) -> bool:
 def _simulated(run: Rehearsing, path: Path, node: Node, begun: int, wanted: set[int]) -> bool:
     """True where what gets the noise is no array that was there before: a simulation drew it anew, by code that no
     word calls a distortion, or as what the network is to find (``wanted``: the places where such is drawn)."""
-    if path.root.op in GRIDS:
-        return True
     before = path.nodes[: path.nodes.index(node)]
+    if path.root.op in GRIDS and any(n.serial >= begun and n.op not in MOVES for n in before):
+        return True  # what is made from the grid is worked out for each batch
     anew = [d for d in _draws(before[-1], {id(n) for n in before}) if d.serial >= begun and d.place is not None]
     return any(d.place is not None and (id(d.place[0]) in wanted or not _called_so(run, d)) for d in anew)
 

@@ -91,14 +91,29 @@ def own_stays_random(run: Rehearsing) -> Iterator[Answer]:
         if share is None or mask is None or node.place is None:
             continue
         around = next(e for e in run.tape if e.name == "forward" and e.place is forward)
-        for user in users(run).get(id(mask), ()):
+        scaled = [u for u in users(run).get(id(mask), ()) if u.op in ("div", "mul") and _by_number(run, u, mask)]
+        for user in (u for m in (mask, *scaled) for u in users(run).get(id(m), ())):
             values = [i for i in user.inputs[:2] if isinstance(i, Node)]
-            learned = any(n.op == "param" for i in values if i is not mask for n in near(i, 40))
+            drawn = {id(mask), *(id(m) for m in scaled)}
+            learned = any(n.op == "param" for i in values if id(i) not in drawn for n in near(i, 40))
             if user.op != "mul" or not learned or not _made_up(run, user, mask, share) or sampled(run, around):
                 continue
             text = f"random zeros are drawn in evaluation as well ({share:g} is kept): nothing asks for the mode"
-            yield Answer(node.place, text, (forward,))
+            yield Answer(_left_early(node.place) or node.place, text, (forward, node.place))
             break
+
+
+def _left_early(place: Place) -> Place | None:
+    """``if p == 0: return x`` at the head of the function: it is there that the mode should be asked for."""
+    for node in getattr(place[1].node, "body", []):
+        if isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Return):
+            return (node, place[1]) if isinstance(node.body[0].value, ast.Name) else None
+    return None
+
+
+def _by_number(run: Rehearsing, node: Node, mask: Node) -> bool:
+    """True for a mask that is multiplied with, or divided by, a number."""
+    return len(node.inputs) > 1 and node.inputs[0] is mask and number(run, node.inputs[1]) is not None
 
 
 def _kept(run: Rehearsing, node: Node) -> tuple[float | None, Node | None]:

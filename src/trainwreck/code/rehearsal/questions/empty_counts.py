@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Value
-from trainwreck.code.rehearsal.graph import near
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.paths import MASKS
 from trainwreck.code.rehearsal.questions.roles import RAW, core, trained, users
 
 CHOICES = frozenset(["argmax", "argmin", "topk", "max", "min", "multinomial"])
@@ -40,6 +41,45 @@ def divided_by_share(run: Rehearsing) -> Iterator[Answer]:
         if share is not None:
             text = "a choice that nobody makes in this batch counts zero, and the loss is divided by it"
             yield Answer(node.place, text, (share.place,) if share.place is not None else ())
+
+
+def rows_without_any(run: Rehearsing) -> Iterator[Answer]:
+    """Each row of marks that are drawn one by one (clicks, links, tags) is divided by how many there are in it."""
+    feeding = {id(n) for e in run.tape if e.name == "backward" for n in ancestors(e.subject)}
+    for node in run.nodes:
+        count = node.inputs[1] if node.op == "div" and len(node.inputs) > 1 else None
+        if not isinstance(count, Node) or count.op != "sum" or node.place is None or not count.inputs:
+            continue
+        axis = count.options.get("dim", count.options.get("axis", (*count.inputs, None)[1]))
+        if axis in (1, -1, 2) and id(node) in feeding and _each_drawn(count.inputs[0]):
+            text = "rows are divided by how many marks they hold: a row without any is 0 / 0"
+            yield Answer(node.place, text, (count.place,) if count.place is not None else ())
+            return
+
+
+def _each_drawn(value: Value) -> bool:
+    """True for marks of which each is drawn by itself: ``random(shape) < chance``."""
+    for _ in range(16):
+        node = next(iter(parts(value)), None)
+        if node is None:
+            return False
+        if node.op in ("lt", "le", "gt", "ge"):
+            drawn = [i for i in node.inputs[:2] if isinstance(i, Node) and i.op in ("rand", "random", "rand_like")]
+            return bool(drawn) and (drawn[0].shape.open or len(drawn[0].shape.dims) > 1)
+        if node.op == "bernoulli":
+            return True
+        index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+        sifted = isinstance(index, Node) and index.op in MASKS  # rows with one may have been picked
+        if node.op not in MOVED or not node.inputs or sifted:
+            return False
+        value = node.inputs[0]
+    return False
+
+
+MOVED = frozenset(
+    """tensor as_tensor from_numpy array asarray float double astype to getitem batch element part clone stack
+    either""".split()
+)
 
 
 def _shares(value: Value) -> Node | None:

@@ -36,8 +36,9 @@ def against_sampler(run: Rehearsing) -> Iterator[Answer]:
             down, up = ("down", "raised") if direction > 0 else ("up", "lowered")
             text = f"samples walk {down} this function, and it is {up} on the data: one of the two has the wrong sign"
             if place is not None:
-                yield Answer(place, text, (step.place,))
-                yield Answer(step.place, text, (place,))
+                # an energy is low where the data are: samplers mostly walk down (Langevin), so a step up is the odd one
+                here, other = (place, step.place) if direction > 0 else (step.place, place)
+                yield Answer(here, text, (other,))
                 return
 
 

@@ -267,6 +267,8 @@ def _open(value: Value, depth: int = 0) -> Node | None:
         return value
     if value.op in NEGATED or (_zero_or_one(value) and number_of(value.inputs[0]) == 0.0):
         return value
+    if value.op == "setitem" and len(value.inputs) > 1:
+        return _open(value.inputs[1], depth + 1)  # written into an array one by one: ``alive[i] = not over``
     if value.op == "mul" or value.op in STRUCTURE:
         inner = [p for i in value.inputs for p in parts(i)]
         return next((f for i in inner[:6] if (f := _open(i, depth + 1)) is not None), None)

@@ -51,6 +51,20 @@ def derivative_cut_off(run: Rehearsing) -> Iterator[Answer]:
                     yield Answer(cut.place, text, (node.place,) if node.place is not None else ())
 
 
+def derivative_of_a_number(run: Rehearsing) -> Iterator[Answer]:
+    """A derivative that was taken without a graph, of which another derivative is asked for: torch refuses."""
+    for event in run.tape:
+        subject = event.subject
+        if event.name not in ("grad", "backward") or not isinstance(subject, Node) or subject.grad:
+            continue
+        behind = ancestors(subject, through=lambda n: not n.grad and n.op != "grad")
+        without = next((n for n in behind if n.op == "grad" and not n.grad and n.place is not None), None)
+        if without is not None and without.place is not None and not any(n.grad for n in behind):
+            text = "create_graph is not set here, and a derivative of this is asked for below: it has no graph"
+            yield Answer(without.place, text, (event.place,) if event.place is not None else ())
+            return
+
+
 def _detached(cut: Node) -> Node | None:
     """The derivative that was given a graph (``create_graph=True``) and is cut off from it."""
     at: Value = cut

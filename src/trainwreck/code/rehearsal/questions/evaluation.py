@@ -6,8 +6,8 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from trainwreck.code.calls import written
-from trainwreck.code.facts import HELD, TEST
+from trainwreck.code.calls import last_name, written
+from trainwreck.code.facts import HELD, TEST, TRAIN
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
@@ -238,13 +238,38 @@ def chosen_on_test(run: Rehearsing) -> Iterator[Answer]:
             continue
         for score in scores:
             calls = [place for n in near(score, 400) if n.place is not None for place in (*n.stack, n.place)]
-            named = [place for place in dict.fromkeys(calls) if names_test(place)] or _reported(run, score)
-            if not named or any(_names_other(place) for place in dict.fromkeys(calls)):
+            given = _given_test(run, node)
+            named = given or [p for p in dict.fromkeys(calls) if names_test(p)] or _reported(run, score)
+            if not named or (not given and any(_names_other(place) for place in dict.fromkeys(calls))):
                 continue
             told.add(id(branch))
             text = "this is measured on the test data, and decides what is kept"
             yield Answer(named[-1], text, (decided,))
             break
+
+
+def _given_test(run: Rehearsing, kept: Node) -> list[Place]:
+    """The call that is given test data, and no others that are held out, and inside of which it is decided what is
+    kept: whatever the data are called in there. Or that which makes the object whose method it is."""
+    for place in kept.stack:
+        for call, scope in (place, *_makers(run, place)):
+            given = call.args if isinstance(call, ast.Call) else []
+            words = [last_name(a).lower() for a in given if isinstance(a, ast.Name | ast.Attribute)]
+            tested = any(TEST.search(w) for w in words)
+            if tested and any(TRAIN.search(w) for w in words) and not _names_other((call, scope)):
+                return [(call, scope)]
+    return []
+
+
+def _makers(run: Rehearsing, place: Place) -> Iterator[Place]:
+    """Where the object is made whose method is called: ``probe = Trainer(net, train, valid)`` of ``probe.fit()``."""
+    call, scope = place
+    owner = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    if isinstance(owner, ast.Name):
+        found = [b for b in run.project.lookup(owner.id, scope) if b.kind == "assign" and not b.path]
+        last = max((b for b in found if b.line <= getattr(call, "lineno", 0)), key=lambda b: b.line, default=None)
+        if last is not None and isinstance(last.value, ast.Call):
+            yield last.value, last.scope
 
 
 def _reported(run: Rehearsing, score: Node) -> list[Place]:

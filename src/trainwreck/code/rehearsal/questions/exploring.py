@@ -73,7 +73,7 @@ def _random_first(node: ast.AST, place: Place) -> bool | None:
     """True where the branch that is taken draws an action, and the other one looks for the best; False the other way
     round; None where it isn't so."""
     if isinstance(node, ast.IfExp):
-        sides = [ast.unparse(node.body), ast.unparse(node.orelse)]
+        sides = [_told(node.body, place), _told(node.orelse, place)]
     elif isinstance(node, ast.If):
         after: list[ast.stmt] = node.orelse
         if not after:
@@ -86,6 +86,15 @@ def _random_first(node: ast.AST, place: Place) -> bool | None:
     if at_random[0] and best[1]:
         return True
     return False if at_random[1] and best[0] else None
+
+
+def _told(value: ast.expr, place: Place) -> str:
+    """A value as it is written; of a name that is given one value in this function, that value."""
+    if isinstance(value, ast.Name):
+        given = [b.value for b in place[1].bindings.get(value.id, ()) if b.kind == "assign" and not b.path]
+        if len(given) == 1 and given[0] is not None:
+            return ast.unparse(given[0])
+    return ast.unparse(value)
 
 
 def _following(node: ast.If, place: Place) -> list[ast.stmt]:
@@ -250,6 +259,20 @@ def _changes(choice: Choice) -> Place | None:
             read = {n.attr if isinstance(n, ast.Attribute) else n.id for n in ast.walk(inner.value)
                     if isinstance(n, ast.Attribute | ast.Name)}  # fmt: skip
             if own & names and (isinstance(inner, ast.AugAssign) or own & read):
+                return _set_back(choice, inner, own & names) or (inner, choice.place[1])
+    return None
+
+
+def _set_back(choice: Choice, changed: ast.AST, names: set[str]) -> Place | None:
+    """Where a loop around the change gives the number its first value again in each turn."""
+    loops = [n for n in ast.walk(choice.place[1].module.tree) if isinstance(n, ast.For | ast.While)]
+    for loop in (n for n in loops if any(i is changed for i in ast.walk(n))):
+        for inner in loop.body:
+            if not isinstance(inner, ast.Assign) or inner is changed:
+                continue
+            own = {t.attr if isinstance(t, ast.Attribute) else getattr(t, "id", "") for t in inner.targets}
+            read = {n.attr if isinstance(n, ast.Attribute) else getattr(n, "id", "") for n in ast.walk(inner.value)}
+            if own & names and not read & names:
                 return inner, choice.place[1]
     return None
 

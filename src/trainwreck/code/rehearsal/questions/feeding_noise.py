@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.adversarial import NOISE, against, games
 from trainwreck.code.rehearsal.questions.paths import feeding
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
+from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, core, trained
 
 SPREADS = frozenset(["expand", "repeat", "expand_as", "tile", "broadcast_to", "repeat_interleave"])
 PICKS = frozenset(["getitem", "element", "batch", "index_select", "gather", "permute_rows", "setitem", "add", "lerp"])
@@ -96,6 +96,31 @@ def _noise(run: Rehearsing, event: Event, layer: Node) -> Node | None:
             else:
                 break
     return None
+
+
+def one_draw_for_all(run: Rehearsing) -> Iterator[Answer]:
+    """``mean + spread * noise`` with one draw for all samples of the batch: mean and spread are said of each sample."""
+    for node in trained(run):
+        if node.op != "add" or not node.grad or node.place is None:
+            continue
+        for scaled in (i for i in node.inputs[:2] if isinstance(i, Node) and i.op == "mul" and i.grad):
+            noise = next((i for i in scaled.inputs if isinstance(i, Node) and i.op in NOISE and not i.grad), None)
+            spread = next((i for i in scaled.inputs if isinstance(i, Node) and i.grad), None)
+            if noise is None or spread is None or noise.shape.open or not _of_samples(spread):
+                continue
+            known = len(spread.shape.dims) if not spread.shape.open else 2
+            alone = len(noise.shape.dims) < known or noise.shape.dims[:1] == (1,)
+            if alone and noise.shape.dims and noise.place is not None:
+                text = "one draw of noise serves all samples of the batch: their mean and spread are their own"
+                yield Answer(noise.place, text, (node.place,))
+                return
+
+
+def _of_samples(spread: Node) -> bool:
+    """True for what a layer says of each sample of a batch, not for weights."""
+    rows = spread.shape.dims[:1]
+    plain = spread.shape.open or (len(spread.shape.dims) > 1 and rows != (1,))
+    return plain and any(n.op in RAW for n in near(spread, 12))
 
 
 def _first_rows(node: Node) -> bool:

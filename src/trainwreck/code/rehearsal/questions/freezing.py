@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, is_modu
 from trainwreck.code.rehearsal.graph import ancestors, graph
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.adapters import frozen
-from trainwreck.code.rehearsal.questions.gradients import backwards, held, ids, lives, steps
+from trainwreck.code.rehearsal.questions.gradients import backwards, given_weights, going_on, held, ids, lives, steps
 
 UPDATES = frozenset(["lerp_", "mul_", "copy_", "add_"])
 
@@ -103,7 +103,7 @@ def _around(run: Rehearsing, part: Obj) -> list[Node]:
 
 def frozen_at_start(run: Rehearsing) -> Iterator[Answer]:
     """Layers of a network that the only training of the program freezes, with the values that they were made with."""
-    if next(iter(frozen(run)), None) is not None or any(e.name in ("load", "load_state_dict") for e in run.tape):
+    if next(iter(frozen(run)), None) is not None or given_weights(run, ("load", "load_state_dict")):
         return
     stepping = [s for s in steps(run) if s.turns]
     trainings = {id(s.subject) for s in stepping}
@@ -132,7 +132,9 @@ def _kept(run: Rehearsing, param: Node) -> Event | None:
     if isinstance(param.owner, Obj) and "Norm" in param.owner.name:
         return None  # a gain of one and a shift of zero: nothing random
     trained = any(any(p is param for p in e.state.get("reached", ())) for e in backwards(run))
-    loaded = any(w.name in ("load_state_dict", "copy_") or (w.turns and w.name in UPDATES) for w in param.writes)
+    last = max((e.serial for e in run.tape if e.name == "backward"), default=0)  # the best may be put back behind it
+    before = [w for w in param.writes if w.serial < last and w.serial not in going_on(run)]
+    loaded = any(w.name in ("load_state_dict", "copy_") or (w.turns and w.name in UPDATES) for w in before)
     return None if trained or loaded else _frozen_at(param)
 
 

@@ -23,6 +23,7 @@ DENSE = frozenset(
 )
 FLIPS = {"fliplr": -1, "hflip": -1, "horizontal_flip": -1, "flipud": -2, "vflip": -2, "vertical_flip": -2}
 TURNS = frozenset(["rot90", "roll"])
+MOVED = TURNS | FLIPS.keys() | {"flip", "getitem"}
 PASSES = (
     STRUCTURE
     | JOINS
@@ -55,7 +56,8 @@ class Move(Row):
 
 def apart(run: Rehearsing) -> Iterator[Answer]:
     """A random change of place of the input of a network that its dense target does not go through, or otherwise."""
-    if any(e.name in SEEDS and e.turns and e.stack for e in run.tape):
+    seeded = [e.subject for e in run.tape if e.name in SEEDS and e.turns and e.stack]
+    if any(not isinstance(s, Obj) or _draws_with(run, s) for s in seeded):
         return  # each of both may be given the same draws
     for node in trained(run):
         if node.op not in DENSE:
@@ -81,6 +83,15 @@ def apart(run: Rehearsing) -> Iterator[Answer]:
                 place = _decides(told, theirs if wrong is not None else mine) or told.node.place
                 yield Answer(place, text, (node.place,) if node.place is not None else ())
                 return
+
+
+def _draws_with(run: Rehearsing, generator: Obj) -> bool:
+    """True for a generator that decides about flips, turns or ends of a cut, not only about the data themselves."""
+    drawn = {
+        id(n) for n in run.nodes if n.op in RANDOM and any(v is generator for v in (*n.inputs, *n.options.values()))
+    }
+    moved = (m for n in run.nodes if drawn and (n.maybe or n.op in MOVED) and (m := _move(n)) is not None)
+    return any(m.draws & drawn or m.node.maybe for m in moved)
 
 
 def _decides(move: Move, others: list[Move]) -> Place | None:

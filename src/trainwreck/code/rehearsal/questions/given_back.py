@@ -12,6 +12,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.evaluation import made_by, scales_of
 from trainwreck.code.rehearsal.questions.paths import Path, paths, statistic
 from trainwreck.code.rehearsal.questions.roles import given, trained
+from trainwreck.code.rehearsal.questions.terms import fitted
 
 ERRORS = frozenset(["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
 INVERSE = {"mul": "div", "add": "sub", "div": "mul", "sub": "add"}
@@ -50,12 +51,14 @@ def _learned(run: Rehearsing) -> dict[int, Counter[str] | None]:
     """For each line that makes targets how the training scales them; None where that differs or isn't known."""
     found: dict[int, Counter[str] | None] = {}
     for node in trained(run):
+        output, target = given(node, "input", 0), given(node, "target", 1)
         if node.op not in ERRORS:
-            continue
-        target = given(node, "target", 1)
+            pair = fitted(node)  # a square that is written out
+            if pair is None:
+                continue
+            output, target = pair
         if not isinstance(target, Node) or target.grad:
             continue
-        output = given(node, "input", 0)
         if not isinstance(output, Node) or any(_rescales(n) for n in _until_layers(output)):
             continue
         for path in paths(run, target):

@@ -262,3 +262,30 @@ def modules_under(value: Value, depth: int = 0) -> Iterator[Obj]:
 
 def ids(values: Iterable[Value]) -> set[int]:
     return {id(v) for v in values}
+
+
+def going_on(run: Rehearsing) -> set[int]:
+    """The serials of what only a job does that goes on: under the test under which its optimizer gets its state back.
+
+    A first run of the program has none of it: it begins with the weights that it made."""
+    if "going on" not in run.memo:
+        restored = [e for e in run.tape if e.name == "load_state_dict" and is_optimizer(e.subject) and e.maybe]
+        tests = ids(t for e in restored for t in e.tests)
+        run.memo["going on"] = {e.serial for e in run.tape if e.maybe and any(id(t) in tests for t in e.tests)}
+    found: set[int] = run.memo["going on"]
+    return found
+
+
+def in_legs(run: Rehearsing) -> bool:
+    """True where the program itself stops a training and goes on with it: an optimizer gets the state of another run
+    back, without a test. A loop is then a part of the training only."""
+    loads = (e for e in run.tape if e.name == "load_state_dict" and is_optimizer(e.subject))
+    return any(e.serial not in going_on(run) for e in loads)
+
+
+def given_weights(run: Rehearsing, names: Iterable[str]) -> bool:
+    """True where training begins with what was learned elsewhere: something of these names is called before the last
+    backward, and not by a job that goes on."""
+    last = max((e.serial for e in run.tape if e.name == "backward"), default=0)
+    later = going_on(run)
+    return any(e.name in names and e.serial < last and e.serial not in later for e in run.tape)

@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
 from trainwreck.code.rehearsal.graph import graph
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import number
+from trainwreck.code.rehearsal.questions.gradients import going_on
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, trained, users
 
 GAIN = 4.0
@@ -70,7 +71,9 @@ def gains(run: Rehearsing) -> Iterator[tuple[Node, float, Place]]:
     """Layers of the network that learns, by how much each multiplies what goes in, with where its weight is set."""
     first = [e.serial for e in backwards(run)]
     start = min((e.serial for e in run.tape if e.name == "backward"), default=0)
-    if not first or any(e.name in ("load_state_dict", "from_pretrained") and e.serial < start for e in run.tape):
+    later = going_on(run)
+    loaded = (e for e in run.tape if e.name in ("load_state_dict", "from_pretrained") and e.serial not in later)
+    if not first or any(e.serial < start for e in loaded):
         return
     seen: set[int] = set()
     for layer in trained(run):

@@ -157,10 +157,14 @@ def _keeps(event: Event) -> tuple[int, str] | None:
     return None
 
 
+HEADS = STRUCTURE | JOINS | RAW
+"""What lies between the scores of a loss and the weights that they are made with."""
+
+
 def least_likely(run: Rehearsing) -> Iterator[Answer]:
     """The token with the least logit is taken, and given to the network that learned to make the right one largest."""
     learned = {id(p) for n in run.nodes if n.op == "cross_entropy" and n.grad and n.inputs for p in ancestors(
-        n.inputs[0], through=lambda n: n.op in STRUCTURE or n.op in RAW) if p.op == "param"}  # fmt: skip
+        n.inputs[0], through=lambda n: n.op in HEADS) if p.op == "param"}  # fmt: skip
     fed = {id(n) for e in run.tape if e.name == "forward" and not e.state.get("grad") and e.turns for a in e.args[:1]
            for n in ancestors(a, through=lambda n: n.op not in RAW)} if learned else set()  # fmt: skip
     for node in run.nodes if learned else ():

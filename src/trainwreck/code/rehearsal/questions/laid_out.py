@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import given, losses
+from trainwreck.code.rehearsal.questions.roles import JOINS, given, losses
 
 SAME = frozenset(
     "to long int cuda cpu clone detach contiguous tensor as_tensor from_numpy astype numpy array asarray type".split()
@@ -113,8 +113,24 @@ def _merges(scores: Node, labels: Layout) -> Iterator[tuple[bool, Node]]:
 
 def _merged(node: Node, pair: tuple[int, int]) -> tuple[int, int] | None:
     """The two axes that became one here, if they are of these sizes."""
+    if node.op in JOINS and node.op != "stack":
+        return _behind_each_other(node, pair)
     inner = node.inputs[0] if node.op in MERGES and node.inputs else None
     if not isinstance(inner, Node) or inner.shape.open or len(inner.shape.dims) != len(node.shape.dims) + 1:
         return None
     one, other = (*inner.shape.dims, None, None)[:PAIR]
     return (one, other) if one is not None and other is not None and {one, other} == set(pair) else None
+
+
+def _behind_each_other(node: Node, pair: tuple[int, int]) -> tuple[int, int] | None:
+    """Of a list of classes with equally many samples each, that are put one behind the other along the first axis."""
+    listed = node.inputs[0] if node.inputs else None
+    axis = node.options.get("dim", node.options.get("axis", (*node.inputs, 0)[1]))
+    if not isinstance(listed, Items) or not listed.items or (axis != 0 and node.op != "vstack"):
+        return None
+    count = listed.length if listed.more else len(listed.items)
+    rows = {
+        i.shape.dims[0] if isinstance(i, Node) and not i.shape.open and i.shape.dims else None for i in listed.items
+    }
+    each = rows.pop() if len(rows) == 1 else None
+    return (count, each) if count is not None and each is not None and {count, each} == set(pair) else None

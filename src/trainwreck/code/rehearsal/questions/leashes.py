@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value, is_module
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.paid import leash
@@ -35,7 +35,7 @@ def turned_round(run: Rehearsing) -> Iterator[Answer]:
                 _expected(term) * term.sign >= 0 if _expected(term) else term.sign >= 0
             ):
                 continue
-            if not (_expected(term) or _exponential(term, found) or _squared(term)):
+            if not (_expected(term) or _exponential(term, found) or _squared(term) or _measured(term, found)):
                 continue
             if any(t.sign > 0 and t.node is not term.node and (_exponential(t, found) or _squared(t)) for t in found):
                 continue  # near it on some data, away from it on others
@@ -211,6 +211,14 @@ def _expected(term: Term) -> int:
         if own:
             return 1 if live is logs[0] else -1
     return 0
+
+
+def _measured(term: Term, found: list[Term]) -> bool:
+    """``kl_divergence`` of a distribution that learns and one that is held, beside a ratio of likelihoods."""
+    sides = term.node.inputs[:2] if term.node.op == "kl_divergence" else ()
+    live = [any(n.grad for n in parts(side)) for side in sides]
+    rewarded = any(n.op == "exp" for t in found if t is not term for n in (t.node, *near(t.node, 6)))
+    return sorted(live) == [False, True] and rewarded
 
 
 def _squared(term: Term) -> bool:

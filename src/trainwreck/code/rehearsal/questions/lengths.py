@@ -9,7 +9,7 @@ from trainwreck.code.rehearsal.domain import Items, Node, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along
-from trainwreck.code.rehearsal.questions.roles import JOINS, trained, users
+from trainwreck.code.rehearsal.questions.roles import JOINS, learns, trained, users
 from trainwreck.core.row import Row
 
 NORMS = frozenset(["norm", "vector_norm", "linalg_norm"])
@@ -31,7 +31,8 @@ class Unit(Row):
 
 def apart(run: Rehearsing) -> Iterator[Answer]:
     """Embeddings that are scaled over the samples (or another axis, or as a whole), and compared over the features."""
-    for node in trained(run):
+    judged = (n for n in run.nodes if not n.grad and n.op in ("normalize", "div") and learns(n))
+    for node in (*trained(run), *judged):
         unit = unit_of(run, node)
         if unit is None or node.place is None or unit.axis == unit.rank - 1:
             continue

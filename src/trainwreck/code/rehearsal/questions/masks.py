@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.marked_masks import marked
@@ -73,6 +73,14 @@ def _additive(value: Value) -> tuple[Node, bool, float] | None:
             fill = _number(node.inputs[2])
             if fill is not None and fill <= LOW:
                 return node.inputs[1], True, fill
+        if node.op == "mul" and len(node.inputs) == 2:
+            fill = next((f for i in node.inputs if (f := _number(i)) is not None), None)
+            mask = next((i for i in node.inputs if isinstance(i, Node) and _number(i) is None), None)
+            if fill is not None and fill <= LOW and mask is not None:
+                return mask, True, fill  # ``mask * -1e9``
+            below = mask is not None and mask.op == "sub" and len(mask.inputs) == 2 and mask.inputs[1] in (1, 1.0)
+            if fill is not None and fill >= -LOW and below and mask is not None and isinstance(mask.inputs[0], Node):
+                return mask.inputs[0], False, -fill  # ``(mask - 1) * 1e9``
         if node.op in ("triu", "tril") and node.inputs and isinstance(node.inputs[0], Node):
             full = node.inputs[0]
             fill = _number(full.inputs[1]) if full.op == "full" and len(full.inputs) > 1 else None
@@ -222,10 +230,12 @@ def padding(mask: Value, depth: int = 0) -> bool | None:
         if isinstance(other, int) and not isinstance(other, bool) and other == 0 and _tokens(inner):
             return mask.op == "eq"
         return None
+    if mask.op in ("gt", "le") and mask.inputs[1:] in ((0,), (0.0,)) and _tokens(inner):
+        return mask.op == "le"  # ``ids > 0``
     if mask.op in ("lt", "le", "gt", "ge") and len(mask.inputs) == 2:
         first, second = (_counts(i) for i in mask.inputs)
-        if first == second:
-            return None
+        if first == second or not isinstance(mask.inputs[1 if first else 0], Node):
+            return None  # neither are positions, or the number is written: the same places of each row
         beyond = mask.op in ("gt", "ge")
         return beyond if first else not beyond
     if mask.op in FLIPS or (mask.op == "sub" and len(mask.inputs) == 2 and mask.inputs[0] == 1):
@@ -242,7 +252,11 @@ def padding(mask: Value, depth: int = 0) -> bool | None:
 def _tokens(value: Value) -> bool:
     """True for whole numbers that come from the data."""
     found = trail(value)
-    return found is not None and any(n.op in ("batch", "pad_sequence") for n in ancestors(value))
+    if found is None:
+        return False
+    rows = found.root.inputs[0] if found.root.op in ("tensor", "as_tensor") and found.root.inputs else None
+    many = isinstance(rows, Items) and rows.more and rows.kind == "list"
+    return many or any(n.op in ("batch", "pad_sequence") for n in ancestors(value))
 
 
 def _counts(value: Value) -> bool:

@@ -30,11 +30,13 @@ def merged_twice(run: Rehearsing) -> Iterator[Answer]:
     loads = _loads(run)
     for weight in [n for n in run.nodes if n.op == "param" and (n.writes or id(n) in loads)]:
         added: list[tuple[Event, Pair]] = []
+        undone: list[tuple[Event, Pair]] = []
         for event in sorted((*weight.writes, *loads.get(id(weight), ())), key=lambda e: e.serial):
             pair = _merged(event, weight, found)
             if pair is None or event.place is None:
                 continue
             if _taken_off(event, weight):
+                undone += [a for a in added if _same(a[1], pair)]
                 added = [a for a in added if not _same(a[1], pair)]
                 continue
             before = next((e for e, p in added if _same(p, pair) and not _reset(pair, e.serial, event.serial)), None)
@@ -43,7 +45,7 @@ def merged_twice(run: Rehearsing) -> Iterator[Answer]:
                 yield Answer(_called(event, before), text, (before.place,) if before.place is not None else ())
                 return
             added.append((event, pair))
-        for event, pair in added:
+        for event, pair in (*added, *undone):
             later = _run_after(run, event, pair, found, weight)
             if later is not None and event.place is not None and not event.maybe:
                 text = "the update is added to the weights here, and the layer goes on adding it in its forward"
@@ -162,7 +164,8 @@ def _run_after(run: Rehearsing, event: Event, pair: Pair, found: list[Pair], wei
                 seen += 1
                 if user.op == "add" and any(_through(i, weight) for i in user.inputs[:2] if i is not node):
                     return user.place or later.node.place
-                if user.op in PASSES or (user.op in ("mul", "div") and _nonzero(user)):
+                applied = user.op in ("linear", "matmul") and not any(i is weight for i in user.inputs)
+                if user.op in PASSES or applied or (user.op in ("mul", "div") and _nonzero(user)):
                     queue.append(user)
     return None
 

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
+from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core, losses
+from trainwreck.code.rehearsal.questions.paths import key_of, meets
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, core, losses
 from trainwreck.code.rehearsal.questions.terms import REDUCED, Term, losses_of
 
 
@@ -86,6 +88,47 @@ def _mix(node: Node) -> tuple[Node, Node, Value] | None:
     return None
 
 
+def shares_exchanged(run: Rehearsing) -> Iterator[Answer]:
+    """``a * x[i] + (1 - a) * x[j]`` beside ``(1 - a) * y[i] + a * y[j]``: each label gets the share of the other."""
+    for event in backwards(run):
+        for _, inside, outside in meets(event.subject):
+            theirs = [(n, b) for v in outside for n in near(v, WALK) if (b := _blend(n)) is not None]
+            mine = [(n, b) for v in inside for n in ancestors(v) if (b := _blend(n)) is not None] if theirs else []
+            for label, (share, first, second) in theirs:
+                for inputs, other in mine:
+                    if other == (share, second, first) and first != second and label.place is not None:
+                        text = "the shares of the two labels are turned round"
+                        yield Answer(label.place, text, (inputs.place,) if inputs.place is not None else ())
+                        return
+
+
+def _blend(node: Node) -> tuple[int, object, object] | None:
+    """Of ``a * x[i] + (1 - a) * x[j]``: the share (``id``) and the rows that get it, and those that get the rest."""
+    sides = [i for i in node.inputs[:2] if isinstance(i, Node) and i.op == "mul" and len(i.inputs) > 1]
+    if node.op != "add" or node.grad or len(sides) != 2:
+        return None
+    for one, other in (sides, sides[::-1]):
+        for share, first in (one.inputs[:2], one.inputs[1::-1]):
+            for rest, second in (other.inputs[:2], other.inputs[1::-1]):
+                known = isinstance(share, Node) and isinstance(rest, Node) and rest.op == "sub" and rest.inputs[0] == 1
+                if known and isinstance(rest, Node) and rest.inputs[-1] is share:
+                    return id(share), _rows(first), _rows(second)
+    return None
+
+
+def _rows(value: Value) -> object:
+    """By which numbers the rows of a side are picked; None where they stand as they are."""
+    for _ in range(8):
+        if not isinstance(value, Node) or not value.inputs:
+            return None
+        if value.op in ("getitem", "index_select") and isinstance(value.inputs[-1], Node):
+            return key_of(value.inputs[-1])
+        if value.op not in STRUCTURE | {"one_hot", "float", "batch"}:
+            return None
+        value = value.inputs[0]
+    return None
+
+
 PICKS = frozenset(["getitem", "index_select", "roll", "flip"])
 WALK = 200
 """Values that lie between two turns of an inner loop."""
@@ -120,7 +163,7 @@ def carried(run: Rehearsing) -> Iterator[Answer]:
             if earlier.place is None or event.place is None or earlier.place[0] is not event.place[0]:
                 continue
             if (
-                kept is True
+                (kept is True and not _moved_between(run, earlier, event))
                 or earlier.turns[-1].node is not event.turns[-1].node
                 or earlier.turns[-1] is event.turns[-1]
             ):
@@ -134,6 +177,13 @@ def carried(run: Rehearsing) -> Iterator[Answer]:
                 yield Answer(place, text, (event.place,))
                 return
         done.append(event)
+
+
+def _moved_between(run: Rehearsing, earlier: Event, event: Event) -> bool:
+    """True where weights were moved meanwhile: losses of several steps may also be one after another's, on purpose,
+    until one step of the optimizer uses them all."""
+    return any(e.name == "step" and is_optimizer(e.subject) and earlier.serial < e.serial < event.serial
+               for e in run.tape)  # fmt: skip
 
 
 def _hung(loss: Value) -> Iterator[Node]:
@@ -172,4 +222,4 @@ def _made_at(node: Node, event: Event) -> Place | None:
     return node.place
 
 
-__all__ = ["carried", "core", "parts", "unmixed_labels"]
+__all__ = ["carried", "core", "parts", "shares_exchanged", "unmixed_labels"]

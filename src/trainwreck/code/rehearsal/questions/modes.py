@@ -17,6 +17,7 @@ from trainwreck.code.rehearsal.state import line_of
 from trainwreck.code.scopes import Scope
 
 NORMS = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+DRAWN = ("bernoulli", "bernoulli_", "rand", "rand_like", "randn_like")
 RECURRENT = ("LSTM", "GRU", "RNN")
 NOISE = frozenset(
     ["randn", "rand", "normal", "randn_like", "rand_like", "randint", "linspace", "arange", "zeros", "ones"]
@@ -42,12 +43,16 @@ def moody(obj: Value) -> bool:
 
 
 def _drops_by_hand(obj: Value) -> bool:
-    """True for a module of the program whose forward calls a dropout function with ``self.training``."""
+    """True for a module of the program whose forward calls a dropout function with ``self.training``, or draws a mask
+    itself where that is so."""
     forward = obj.cls.find("forward") if isinstance(obj, Obj) and obj.cls is not None else None
     if not isinstance(forward, Function):
         return False
-    calls = [n for n in ast.walk(forward.node) if isinstance(n, ast.Call) and "dropout" in last_name(n.func).lower()]
-    return any("self.training" in ast.unparse(c) for c in calls)
+    calls = [n for n in ast.walk(forward.node) if isinstance(n, ast.Call)]
+    if any(last_name(c.func) in DRAWN for c in calls):
+        return any(isinstance(n, ast.If | ast.IfExp) and "self.training" in ast.unparse(n.test)
+                   for n in ast.walk(forward.node))  # fmt: skip
+    return any("dropout" in last_name(c.func).lower() and "self.training" in ast.unparse(c) for c in calls)
 
 
 def _norm_only(layers: list[Obj]) -> bool:
@@ -246,12 +251,18 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
             continue
         if not any(s.serial < forward.serial for s in steps(run)):
             continue  # before anything was learned
-        if _from_noise(forward) or forward.place is None or _learns_here(run, forward) or sampled(run, forward):
+        if _from_noise(forward) or forward.place is None or _learns_here(run, forward):
             continue
+        drawn = sampled(run, forward)
+        if drawn and not any(a.name in NORMS for a in active):
+            continue  # dropout is kept on to sample predictions; statistics of their batches are never wanted
         what = "dropout" if any(a.name not in NORMS for a in active) else "batch statistics"
         place = forward.place
         teaches = any(_function(b) is _function(forward) for b in backwards(run))
         place = _switched_on(run, forward, active[0]) or (place if teaches else opening(place[1], place))
+        if drawn:
+            on = [e.place for e in run.tape if e.name == "train" and e.serial < forward.serial and e.place is not None]
+            place = on[-1] if on else place
         key = (place[1].module.path, line_of(place))
         if key in told:
             continue

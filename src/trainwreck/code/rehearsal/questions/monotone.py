@@ -53,6 +53,15 @@ def agrees(node: Node) -> bool:
     return judged(one) is not judged(other) and any(id(n) in held for n in known)
 
 
+def quantile_error(node: Node) -> bool:
+    """``maximum(q * gap, (q - 1) * gap)``: the error of a quantile."""
+    sides = [i for i in node.inputs[:2] if isinstance(i, Node) and i.op == "mul"]
+    if node.op not in ("maximum", "max", "where") or len(sides) != 2:
+        return False
+    gaps = [{id(i) for i in s.inputs if isinstance(i, Node) and i.op == "sub"} for s in sides]
+    return bool(gaps[0] & gaps[1])
+
+
 def _both(value: Node) -> tuple[Node, Node] | None:
     """The two sides of the product whose sum a value is, times a number or with one added at most."""
     at, summed = value, False
@@ -102,4 +111,4 @@ def _with(values: list[Value], turned: bool) -> list[tuple[Node, bool]]:
     return [(n, turned) for v in values if not isinstance(v, Items) or v.items for n in parts(v)]
 
 
-__all__ = ["agrees", "followed", "judged", "misses", "steady"]
+__all__ = ["agrees", "followed", "judged", "misses", "quantile_error", "steady"]

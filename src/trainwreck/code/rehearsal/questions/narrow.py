@@ -32,6 +32,9 @@ PASSES = frozenset(
     """array asarray concatenate hstack stack cat fromiter astype copy setitem batch chain list from_iterable
     pad_sequence int long either sorted""".split()
 )
+CUT_OFF = frozenset(["mod", "remainder", "minimum", "clip", "clamp"])
+LOOKS_UP = frozenset(["embedding", "embeddingbag", "embedding_bag"])
+READS = frozenset(["memmap", "fromfile", "load"])
 DRAWN = frozenset(["randint", "integers", "choice", "randrange"])
 ENCODES = frozenset(["encode", "encode_ordinary", "encode_batch", "encode_ordinary_batch", "call", "batch_encode_plus"])
 LEARNT = frozenset(["train_new_from_iterator", "train_from_iterator", "train"])
@@ -146,6 +149,8 @@ def _many(run: Rehearsing, given: Value, stored: Node) -> tuple[int, str, Node |
             high = bounds(value).high
             if high < 1e9 and bounds(value).low >= 0:
                 return int(high) + 1, "these are", value
+        if value.op in CUT_OFF and (high := _rows(value)) and high in _tables(run, stored):
+            return high, "these are", value
         if value.op in ("add", "counter") and any(n.op == "counter" for n in near(value, 4)):
             high = bounds(value).high  # the end of a range is not among its numbers
             if high < 1e9 and bounds(value).low >= 0 and high > ROOM["int8"]:
@@ -194,13 +199,39 @@ def _of_tokenizer(made: Node) -> int:
 
 
 def _indexes(run: Rehearsing, stored: Node) -> bool:
-    """True if the stored numbers are looked up in an embedding."""
+    """True if the stored numbers are looked up in an embedding, be it after they were read back from their file."""
+    return bool(_tables(run, stored))
+
+
+def _tables(run: Rehearsing, stored: Node) -> set[Value]:
+    """How many rows the embeddings have in which the stored numbers are looked up; None stands for an unknown count."""
+    mine = {id(n) for n in (stored, *_read_back(run, stored))}
+    found: set[Value] = set()
     for node in run.nodes:
-        if node.op != "embedding" or not node.inputs:
+        if node.op not in LOOKS_UP or not node.inputs:
             continue
-        if any(n is stored for n in ancestors(node.inputs[0], through=_handed)):
-            return True
-    return False
+        if any(id(n) in mine for n in ancestors(node.inputs[0], through=_handed)):
+            rows = node.owner.get("num_embeddings", 0) if node.owner is not None else None
+            found.add(rows if isinstance(rows, int) else None)
+    return found
+
+
+def _read_back(run: Rehearsing, stored: Node) -> list[Node]:
+    """What is read from the file, by its written name, that the numbers are written to."""
+    files: set[str] = set()
+    for node in run.nodes:
+        if node.op in ("tofile", "save") and any(n is stored for i in node.inputs[:2] for n in near(i, 6)):
+            files |= {i for i in node.inputs if isinstance(i, str)}
+    return [n for n in run.nodes if n.op in READS and any(i in files for i in n.inputs if isinstance(i, str))]
+
+
+def _rows(value: Node) -> int:
+    """The number of values from 0 on that a remainder or an upper limit leaves; 0 where that isn't known."""
+    if value.op in ("mod", "remainder"):
+        by = value.inputs[1] if len(value.inputs) > 1 else None
+        return by if isinstance(by, int) else 0
+    high = bounds(value).high
+    return int(high) + 1 if high < 1e9 else 0
 
 
 def _handed(node: Node) -> bool:

@@ -5,27 +5,29 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.calls import Call
+from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import bound_to
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Obj
-from trainwreck.code.rehearsal.holding import is_optimizer
+from trainwreck.code.rehearsal.holding import is_optimizer, is_scheduler
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.state import MAX_STEPS
 from trainwreck.code.scopes import Scope
 
+SCHEDULES = ("LR", "Plateau", "WarmRestarts", "_schedule", "_schedule_with_warmup")
 LEARNS = frozenset(["backward", "grad", "step", "scaler_step", "pass_on"])
 
 
 def never_trained(run: Rehearsing) -> Iterator[Answer]:
     """The function with the backward runs in a loop, and never comes to it; nothing else uses the optimizer."""
-    if any(e.name in LEARNS for e in run.tape) or run.steps > MAX_STEPS / 2:
+    moves = (e for e in run.tape if e.name in LEARNS and (e.name != "step" or not is_scheduler(e.subject)))
+    if any(True for _ in moves) or run.steps > MAX_STEPS / 2:
         return
     optimizers = [o for o in run.objects if is_optimizer(o)]
     if not optimizers or not all(_left_alone(run, o) for o in optimizers):
         return
     for event in run.tape:
-        if event.name == "forward" and event.turns and event.stack and event.state.get("grad") and _may_learn(event):
+        if event.name == "forward" and event.turns and event.stack and _may_learn(event):
             text = "this runs the network and never comes to the backward: the optimizer is given to nobody"
             proof = tuple(o.place for o in optimizers[:1] if o.place is not None)
             yield Answer(event.stack[-1], text, proof)
@@ -57,7 +59,10 @@ def _reads(scope: Scope, name: str, home: Scope) -> bool:
     """True where this scope reads the variable ``name`` of ``home``, and not one of its own."""
     if scope is not home and (name in scope.bindings or (home.kind == "function" and not _within(scope, home))):
         return False
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in scope.nodes)
+    schedules = [n for n in scope.nodes if isinstance(n, ast.Call) and last_name(n.func).endswith(SCHEDULES)]
+    given = {id(a) for call in schedules for a in call.args}  # a schedule moves the rate of it, and steps nothing
+    read = (n for n in scope.nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load))
+    return any(id(n) not in given for n in read)
 
 
 def _within(scope: Scope, home: Scope) -> bool:

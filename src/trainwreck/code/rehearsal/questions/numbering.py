@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import NUMBERING, Node, Obj, Place, Table, Value
-from trainwreck.code.rehearsal.graph import ancestors, near
+from trainwreck.code.rehearsal.graph import ancestors, carries, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.roles import trained, users
@@ -48,11 +48,21 @@ def counted_anew(run: Rehearsing) -> Iterator[Answer]:
             continue
         same = found.place[0] is before.place[0]
         shared = same and found.used is not None and found.used[1] is found.place[1]
-        place = found.stack[-1] if same and found.stack and not (shared and found.inside) else found.place
+        left_out = same and bool(found.stack) and _left_out(found.stack[-1], found.place)
+        by_call = same and bool(found.stack) and (left_out or not (shared and found.inside))
+        place = found.stack[-1] if by_call else found.place
         yield Answer(place, "the categories are numbered anew here: the same one has another number than in training",
                      (before.place,))  # fmt: skip
         return
     yield from _unlearned(run, learned)
+
+
+def _left_out(call: Place, inside: Place) -> bool:
+    """True where the call leaves an argument out that it could give: the numbering that there is already."""
+    spec, node = getattr(inside[1].node, "args", None), call[0]
+    if not isinstance(spec, ast.arguments) or not isinstance(node, ast.Call) or inside[1].owner is not None:
+        return False
+    return bool(spec.defaults) and len(node.args) + len(node.keywords) < len(spec.args)
 
 
 PER_SAMPLE = frozenset(["__getitem__", "__iter__", "__next__"])
@@ -135,7 +145,7 @@ def _columns(looked: Iterable[Node]) -> set[int]:
 def _numberings(asked: Node) -> Iterator[Numbers]:
     """The numberings that the numbers given to an embedding come from."""
     given = asked.inputs[0]
-    for node in ancestors(given, through=_no_layer):
+    for node in ancestors(given, through=lambda n: _no_layer(n) and carries(n)):
         table = node.attributes.get(NUMBERING)
         if isinstance(table, Table) and table.numbered is not None:
             for value in table.counted or (table,):

@@ -83,4 +83,9 @@ def _made_one(run: Rehearsing, param: Node, event: Event) -> Place | None:
             continue
         if any(p is param for p in run.parameters(copied.subject)[0]):
             return copied.place
+    for place, obj in run.memo.get("aliases", ()):
+        node = place[0]
+        kept = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
+        if kept and is_module(obj) and any(p is param for p in run.parameters(obj)[0]):
+            return place[0], place[1]
     return None

@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import (
     backwards,
     counted,
+    going_on,
     held,
     ids,
     lives,
@@ -48,7 +49,9 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
         after = [s for s in stepping if s.serial > event.serial and same_turn(s, event)]
         if not after:
             continue
-        missing = [p for p in reached(event) if _learnable(p, event) and id(p) not in ever | read and id(p) not in told]
+        missing = [
+            p for p in reached(event) if _learnable(run, p, event) and id(p) not in ever | read and id(p) not in told
+        ]
         missing = [p for p in missing if not written_by_hand(run, p) and not _in_plain_list(run, p)]
         missing = [p for p in missing if not any(i is r for i in p.inputs for r in reached(event))]  # a copy beside it
         missing = [p for p in missing if id(p.owner) not in _quiet(run)]
@@ -167,8 +170,9 @@ def _in_plain_list(run: Rehearsing, param: Node) -> bool:
     return id(param) in run.memo["plainly held"]
 
 
-def _learnable(param: Node, event: Event) -> bool:
-    if param.trainable is False or any(w.name in RESTORED and w.serial < event.serial for w in param.writes):
+def _learnable(run: Rehearsing, param: Node, event: Event) -> bool:
+    restored = [w for w in param.writes if w.name in RESTORED and w.serial not in going_on(run)]
+    if param.trainable is False or any(w.serial < event.serial for w in restored):
         return False
     loops = ids(t.node for t in param.turns) & ids(t.node for t in event.turns)
     return not loops or param.owner is not None or not param.inputs

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TypeGuard
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, near, parts
+from trainwreck.code.rehearsal.graph import ancestors, carries, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import ORDERS, Path, Step, meets, paths
 
@@ -133,7 +134,7 @@ def _part_of_split(node: object) -> TypeGuard[Node]:
 def _orders(step: Step) -> bool:
     if not isinstance(step.index, Node):
         return False
-    return any(n.op in ORDERS for n in near(step.index, 12))
+    return any(n.op in ORDERS for n in islice(ancestors(step.index, through=carries), 12))
 
 
 def _whole(step: Step) -> bool:

@@ -8,6 +8,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.box_columns import no_corners, painted_from_corner, used_as_centres
 from trainwreck.code.rehearsal.questions.boxes import COORDINATES, OVERLAPS, Layout, conversion, layer_of, read
 from trainwreck.code.rehearsal.questions.paths import key_of
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
@@ -60,7 +61,8 @@ def overlap_of_centres(run: Rehearsing) -> Iterator[Answer]:
         if one.layout != PLAIN:
             continue
         other = next((o for o in found if o.layer is one.layer and o.layout == o.given == CONVERTED), None)
-        if other is None and not by_centre(one.target):
+        root = _root(one.target)
+        if other is None and not (by_centre(one.target) or used_as_centres(run, root) or no_corners(run, root)):
             continue
         place = _apart(one.node, other.node) if other is not None else called(one.node)
         if place is not None:
@@ -99,7 +101,8 @@ def corner_for_centre(run: Rehearsing) -> Iterator[Answer]:
         if change is None or change[0] != CONVERTED or node.grad or layer_of(change[1]) is not None:
             continue
         items = _columns(change[1])
-        if items is None or not _drawn_from(run, items):
+        painted = items is not None and _drawn_from(run, items)
+        if not painted and not painted_from_corner(run, _root(change[1])):
             continue
         told = [o for o in found if o.layout == CONVERTED]
         if told and all(o.given == CONVERTED for o in told):

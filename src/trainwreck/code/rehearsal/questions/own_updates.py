@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Turn, Value
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Turn, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards, held, ids, lives, reached, same_turn, steps
@@ -16,7 +16,7 @@ from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
 CHANGES = frozenset(["mul_", "div_", "clamp_", "clip_", "clamp_min_", "clamp_max_", "copy_", "set_grad"])
 BOUNDED = frozenset(["clamp_", "clip_", "clamp", "clip"])
 LENGTHS = frozenset(["norm", "vector_norm", "sqrt"])
-MOVES = frozenset(["inplace", "sub_", "add_", "copy_"])
+MOVES = frozenset(["inplace", "sub_", "add_", "copy_", "addcdiv_"])
 SMALL = 5e-3
 """Gradients of a network have norms around 1; the smallest bound in common recipes is 0.01."""
 NAMES = ("clip", "max_norm", "limit", "bound", "norm", "grad")
@@ -46,6 +46,13 @@ def gradient_of(value: Value) -> Node | None:
 
 def changes(run: Rehearsing) -> list[Change]:
     """Gradients that are scaled or clamped by the program itself, all parameters of one loop over them together."""
+    if "own changes" not in run.memo:
+        run.memo["own changes"] = _changes(run)
+    made: list[Change] = run.memo["own changes"]
+    return made
+
+
+def _changes(run: Rehearsing) -> list[Change]:
     found: dict[tuple[int, tuple[Turn, ...]], Change] = {}
     for event in run.tape:
         if event.name not in CHANGES or event.place is None:
@@ -184,3 +191,24 @@ def own_step_uncleared(run: Rehearsing) -> Iterator[Answer]:
 
 def _behind(value: Value) -> Iterator[Node]:
     return ancestors(value, through=lambda n: n.op in STRUCTURE or n.op not in ("grad", "param"))
+
+
+def clips_values(run: Rehearsing) -> Iterator[Answer]:
+    """``clip_grad_norm_`` of ``p.data`` or ``p.detach()``: these are other tensors, and hold no gradient to clip."""
+    for event in run.tape:
+        given = event.get("parameters", 0) if event.name == "clip" and event.turns else None
+        items = given.items if isinstance(given, Items) else []
+        values = [i for i in items if not _written(i)]
+        if values and event.place is not None and all(_without_gradient(i) for i in values):
+            yield Answer(event.place, "what is clipped here are values of the weights: they hold no gradient", ())
+            return
+
+
+def _written(value: Value) -> bool:
+    """True for values into which something was written, element by element."""
+    return isinstance(value, Node) and value.op == "setitem"
+
+
+def _without_gradient(value: Value) -> bool:
+    inner = value.inputs[0] if isinstance(value, Node) and value.op in ("data", "detach") and value.inputs else None
+    return isinstance(inner, Node) and inner.op == "param"

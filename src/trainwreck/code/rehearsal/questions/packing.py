@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import trained, users
-from trainwreck.code.rehearsal.questions.visibility import attentions, documents, of_pairs, seen
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained, users
+from trainwreck.code.rehearsal.questions.visibility import ORDERED, Masked, attentions, documents, of_pairs, seen
 from trainwreck.code.rehearsal.trial.bench import Unknown
 from trainwreck.code.scopes import Scope
 
@@ -39,6 +39,14 @@ def unheeded(run: Rehearsing) -> Iterator[Answer]:
 def documents_unread(run: Rehearsing) -> Iterator[Answer]:
     """The attention's function is handed which token is of which document, and does not look at it."""
     told: set[int] = set()
+    for masked in attentions(run):
+        if _of_order_alone(masked) and (place := _unread_around(masked.node)) is not None:
+            at = next((p for _, v, _ in masked.steps for p in _places(v, place[1])), masked.node.place)
+            if at is not None and id(at[0]) not in told:
+                told.add(id(at[0]))
+                text = "which tokens are of one document is handed in and not looked at: documents see one another"
+                yield Answer(at, text, (masked.node.place,) if masked.node.place is not None else ())
+                return
     for node in trained(run):
         plain = node.op == "scaled_dot_product_attention" and node.options.get("is_causal") is True
         if not plain or node.options.get("attn_mask") is not None:
@@ -53,11 +61,74 @@ def documents_unread(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(node.place, text)
 
 
-def _handed(node: Node, name: str) -> bool:
+def starts_again(run: Rehearsing) -> Iterator[Answer]:
+    """Positions begin anew with each document of a row, and the mask knows of no documents."""
+    for masked in attentions(run):
+        if not _of_order_alone(masked):
+            continue
+        for node in ancestors(masked.node):
+            given = node.inputs[0] if node.op == "embedding" and node.inputs else None
+            if not isinstance(given, Node) or given.grad or not _restarts(given):
+                continue
+            places = [n.place for _, v, _ in masked.steps if isinstance(v, Node) for n in ancestors(v)]
+            place = next((p for p in places if p is not None), masked.node.place)
+            if place is not None:
+                text = (
+                    "positions begin anew with each document of the row, and this mask lets documents see one another"
+                )
+                yield Answer(place, text, (node.place,) if node.place is not None else ())
+                return
+
+
+ORDER = frozenset(
+    """tril triu ones full zeros arange expand unsqueeze getitem bool invert logical_not view reshape repeat to float
+    repeat_interleave masked_fill size attribute lt le gt ge eq part either buffer generate_square_subsequent_mask
+    ones_like full_like tri sub add int len""".split()
+)
+"""What a mask is made with that knows nothing but which token comes before which."""
+
+
+def _of_order_alone(masked: Masked) -> bool:
+    """True for a mask that looks at no data, but for how many tokens there are."""
+    masks = [v for _, v, _ in masked.steps if isinstance(v, Node)]
+    inside = [n for v in masks for n in ancestors(v, through=lambda n: n.op not in ("size", "attribute", "len"))]
+    return bool(inside) and all(n.op in ORDER for n in inside) and any(n.op in ORDERED for n in inside)
+
+
+def _restarts(positions: Node) -> bool:
+    """``index - start``, where the start is the last place at which the document changed."""
+    behind = list(ancestors(positions, through=lambda n: n.op not in ("embedding", "param")))
+    last = any(n.op in ("cummax", "maximum.accumulate") for n in behind)
+    changed = any(n.op in ("ne", "eq", "diff") and not n.grad for n in behind)
+    return positions.op in ("sub", *STRUCTURE) and last and changed and any(n.op == "arange" for n in behind)
+
+
+def _unread_around(node: Node) -> tuple[str, Scope] | None:
+    """A function on the way to an attention that takes which token is of which document and does not read it."""
+    for scope in {
+        id(p[1]): p[1] for p in (*node.stack, node.place) if p is not None and p[1].kind == "function"
+    }.values():
+        read = {n.id for n in ast.walk(scope.node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        for name in scope.params:
+            if DOCUMENT.search(name) and name not in read and _handed(node, name, scope):
+                return name, scope
+    return None
+
+
+def _places(value: Value, scope: Scope) -> Iterator[Place]:
+    """Where a mask is made in this function."""
+    for node in ancestors(value) if isinstance(value, Node) else ():
+        if node.place is not None and node.place[1] is scope and node.op in ORDER:
+            yield node.place
+
+
+def _handed(node: Node, name: str, scope: Scope | None = None) -> bool:
     """False where the call of the function leaves this argument at its default."""
     assert node.place is not None
-    scope = node.place[1]
-    outer = [at for at in node.stack if at[1] is not scope and isinstance(at[0], ast.Call)]
+    scope = scope or node.place[1]
+    way = [*node.stack, node.place]
+    inside = next((n for n, at in enumerate(way) if at[1] is scope), 0)
+    outer = [at for at in way[:inside] if isinstance(at[0], ast.Call)]
     if not outer:
         return True
     call = outer[-1][0]
@@ -103,7 +174,7 @@ def positions_unheeded(run: Rehearsing) -> Iterator[Answer]:
             continue
         for node in ancestors(masked.node):
             given = node.inputs[0] if node.op == "embedding" and node.inputs else None
-            if not isinstance(given, Node) or node.place is None or not _counts(given):
+            if not isinstance(given, Node) or node.place is None or not counts_along(given):
                 continue
             if _unread(node.place[1]) or _left_over(run, node.place[1]):
                 text = "positions run on over all documents of a row: those that are handed in here are not read"
@@ -111,7 +182,7 @@ def positions_unheeded(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
-def _counts(node: Node) -> bool:
+def counts_along(node: Node) -> bool:
     return all(
         n.op in ("arange", "size", "attribute", "getitem", "unsqueeze", "expand", "len", "batch")
         for n in (*[node], *[i for i in node.inputs if isinstance(i, Node)])

@@ -31,21 +31,21 @@ def padding_counts(run: Rehearsing) -> Iterator[Answer]:
         if loss.options.get("reduction", "mean") not in ("mean", "sum") or loss.options.get("weight") is not None:
             continue
         target = given(loss, "target", 1)
-        padded = _padded(target)
-        if padded is None or _left_out(given(loss, "input", 0)):
+        filled = padded(target)
+        if filled is None or left_out(given(loss, "input", 0)):
             continue
-        value = padded.get("padding_value", 2, 0) if padded.op == "pad_sequence" else _filled(padded)
+        value = filled.get("padding_value", 2, 0) if filled.op == "pad_sequence" else _filled(filled)
         ignored = loss.options.get("ignore_index", -100)
         if not isinstance(value, int | float) or not isinstance(ignored, int) or value == ignored:
             continue
         text = f"positions that were filled with {value} count in the loss"
-        own = not _shared(loss, padded)
-        place = padded.place if own and padded.get("padding_value", 2) is None else loss_place(loss)
+        own = not _shared(loss, filled)
+        place = filled.place if own and filled.get("padding_value", 2) is None else loss_place(loss)
         if place is not None:
-            yield Answer(place, text, tuple(p for p in (padded.place, loss.place) if p is not None))
+            yield Answer(place, text, tuple(p for p in (filled.place, loss.place) if p is not None))
 
 
-def _padded(value: Value) -> Node | None:
+def padded(value: Value) -> Node | None:
     """The padding that targets come from; None where some were taken out or overwritten on the way."""
     at = value
     for _ in range(60):
@@ -89,9 +89,10 @@ def _filled(made: Node) -> int | None:
     return last if one and longest and isinstance(last, int) and not isinstance(last, bool) else None
 
 
-def _left_out(logits: Value) -> bool:
+def left_out(logits: Value) -> bool:
     """True where positions are selected, or sequences are packed, before the loss."""
-    for node in ancestors(logits):
+    # where rows are padded again their padding is back, and the state behind the last token has no positions
+    for node in ancestors(logits, through=lambda n: n.op not in ("pad_packed_sequence", "hidden")):
         if node.op in ("pack_padded_sequence", "masked_select", "pack_sequence"):
             return True
         if node.op == "getitem" and node.grad and len(node.inputs) > 1:
@@ -186,12 +187,17 @@ def _given(node: Node, mask: Node) -> bool:
 def _averages(run: Rehearsing, node: Node) -> str:
     """Words for a mean or maximum over the positions of tokens, none of which was taken out before."""
     inner = node.inputs[0] if node.op in POOLS and node.inputs else None
-    if not isinstance(inner, Node) or not inner.grad or inner.shape.open or len(inner.shape.dims) != 3:
+    if not isinstance(inner, Node) or not inner.grad or len(inner.shape.dims) > 3:
+        return ""
+    whole = not inner.shape.open
+    if whole and len(inner.shape.dims) != 3:
         return ""
     dim = along(node)
     samples = sample_axis(run, inner)
-    if not isinstance(dim, int) or samples not in (0, 1) or dim % 3 != 1 - samples:
+    if not isinstance(dim, int) or samples not in (0, 1):
         return ""
+    if (dim % 3 if whole or dim == -2 else dim) != 1 - samples:
+        return ""  # of tokens that were looked up in a table it is known that there are three axes, if two are
     if any(n.op in HIDES for n in near(inner, 3)):
         return ""
     return "this average" if node.op == "mean" else "this maximum"

@@ -9,7 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.paths import ORDERS, REDUCTIONS
+from trainwreck.code.rehearsal.questions.paths import ORDERS, REDUCTIONS, key_of
 
 GATHERS = frozenset(["cat", "concat", "concatenate", "stack", "vstack", "hstack", "array", "asarray", "tensor"])
 COMPARES = frozenset(
@@ -32,8 +32,8 @@ class Rows:
 
     passes: dict[Pass, Node] = field(default_factory=dict)
     """One batch of each pass over a loader."""
-    arrays: set[int] = field(default_factory=set)
-    """``id`` of the values on the way that are no batches."""
+    arrays: set[object] = field(default_factory=set)
+    """``id`` of the values on the way that are no batches; of a part that was cut out, what it was cut from and how."""
     gathered: bool = False
     placed: bool = False
 
@@ -82,7 +82,7 @@ def rows(value: Value) -> Rows:
         elif node.op == "getitem" and len(node.inputs) > 1 and _ordered(node.inputs[1]):
             found.placed = True
         elif node.op not in ("param", "size", "len") and not _statistic(node):
-            found.arrays.add(id(node))
+            found.arrays |= _names_of(node)
             found.gathered = found.gathered or (node.op in GATHERS and _many(node))
             found.placed = found.placed or node.op in PLACED
     return found
@@ -137,16 +137,23 @@ def shuffles(loader: Obj) -> bool:
     return loader.get("shuffle", 2) is True
 
 
-def held(dataset: Value, depth: int = 0) -> set[int]:
-    """``id`` of the values that a data set holds in its own order."""
-    found: set[int] = set()
+def _names_of(node: Node) -> set[object]:
+    """What a value is known by: two cuts ``y[800:]`` of one array are the same rows in the same order."""
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    cut = isinstance(index, Obj) and index.kind == "builtins.slice" and not node.turns
+    return {id(node), key_of(node)} if cut else {id(node)}
+
+
+def held(dataset: Value, depth: int = 0) -> set[object]:
+    """What the values are known by that a data set holds in its own order."""
+    found: set[object] = set()
     if isinstance(dataset, Obj) and depth < 4:
         for value in (*dataset.attributes.values(), *dataset.args):
             found |= held(value, depth + 1)
         if dataset.name == "Subset":
             return set()
     elif isinstance(dataset, Node | tuple | Items | Table) and depth:
-        found |= {id(n) for n in parts(dataset)}
+        found |= {name for n in parts(dataset) for name in _names_of(n)}
     return found
 
 

@@ -78,6 +78,9 @@ def _paths(value: Node) -> list[Path]:
         behind: list[Node] = []
         if node.op in ("getitem", "index_select", "take", "gather", "element", "part"):
             base, index = (*node.inputs, None)[:2]
+            if node.op == "getitem" and isinstance(index, Node) and counted_table(base):
+                follow(index, steps, trail)  # looked up in a table of counts or sums: the rows are those of the numbers
+                return
             behind = list(parts(base)) if not isinstance(base, Obj) else []
             if node.op not in ("part", "gather"):
                 steps = (*_steps(node, index), *steps)
@@ -87,8 +90,12 @@ def _paths(value: Node) -> list[Path]:
         elif node.op == "split" and node.full.endswith(".train_test_split"):
             steps = (Step(("split", node.name, id(node.place)), node.place, node, False), *steps)
             behind = [n for item in node.inputs for n in parts(item)]
+        elif node.op == "setitem" and len(node.inputs) > 2 and _by_rows(node.inputs[1]):
+            behind = list(parts(node.inputs[0]))  # what is written stands in rows that it was picked for
         elif node.op == "map" and node.inputs and isinstance(node.inputs[0], Node):
             behind = list(parts(node.inputs[0]))  # ``column.map(table)``: the table tells what stands for each
+        elif node.op in ("full", "full_like") and len(node.inputs) > 1:
+            behind = list(parts(node.get("fill_value", 1)))  # one number of the data, as often as is needed
         elif node.op not in RANDOM and node.op not in CREATES:
             behind = [n for item in node.inputs for n in parts(item) if not statistic(n) and n.op != "param"]
         behind = [n for n in behind if n.op not in ("unknown",)]
@@ -111,6 +118,25 @@ def statistic(node: Node, depth: int = 0) -> bool:
     return bool(inner) and all(statistic(n, depth + 1) for n in inner)
 
 
+def _by_rows(index: Value) -> bool:
+    """True for the numbers of some rows."""
+    plain = isinstance(index, Node) and index.op not in MASKS and index.op in ("getitem", "element", "part", *ORDERS)
+    return plain and isinstance(index, Node) and (index.shape.open or len(index.shape.dims) == 1)
+
+
+def counted_table(node: Value, depth: int = 0) -> bool:
+    """True for counts or sums by class, and what is computed from them element by element."""
+    if not isinstance(node, Node):
+        return False
+    if node.op in ("bincount", "histc"):
+        return True
+    inner = [n for item in node.inputs for n in parts(item)]
+    return node.op in _BY_ELEMENT and depth < 6 and any(counted_table(n, depth + 1) for n in inner[:3])
+
+
+_BY_ELEMENT = frozenset(
+    "add sub mul div pow clip clamp maximum sqrt astype float array tensor from_numpy neg log".split()
+)
 _ARITHMETIC = frozenset(
     """add sub mul div pow clip clamp clamp_min maximum sqrt getitem part astype array asarray tensor as_tensor
     from_numpy float stack concatenate cat round int neg unsqueeze reshape view squeeze either to""".split()
@@ -131,8 +157,16 @@ def _steps(node: Node, index: Value) -> tuple[Step, ...]:
     return _selected(index, node)
 
 
+def selected(node: Node) -> tuple[Step, ...]:
+    """The indexing along the first axis that a ``getitem`` is, outermost first."""
+    return _steps(node, node.inputs[1] if len(node.inputs) > 1 else None)
+
+
 def _columns(index: Value) -> bool:
     """True for a list of names: columns of a table, all rows of it."""
+    if isinstance(index, Node):
+        first = index.inputs[0] if index.op == "list" and index.inputs else index
+        return isinstance(first, Node) and (first.op, first.name) == ("attribute", "columns")
     texts = index.items if isinstance(index, Items) else ()
     return bool(texts) and all(isinstance(i, str) or (isinstance(i, Node) and i.op == "text") for i in texts)
 
@@ -169,18 +203,26 @@ def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
         base, inner = index.inputs[0], index.inputs[1]
         if base.op == "arange" and len(base.inputs) == 1 and getattr(base.inputs[0], "op", "") in ("len", "size"):
             return _selected(inner, index, depth + 1)  # all numbers in their order
+        if base.op in MASKS and isinstance(inner, Node):  # what was decided for each group, looked up for each row
+            return (Step(("mask", key_of(index)), index.place or node.place, index, moving(index)),)
         return (*_selected(base, node, depth + 1), *_selected(inner, index, depth + 1))
+    if isinstance(index, Node) and index.op == "part" and isinstance(index.inputs[0], Node) and depth < 4:
+        cut = index.inputs[0]  # one of several pieces of an order: ``a, b = np.split(order, [80])``
+        order = _bare(cut.inputs[0]) if cut.op in ("split", "array_split", "tensor_split") and cut.inputs else None
+        if isinstance(order, Node) and order.op in ("randperm", "permutation", "arange"):
+            before = () if order.op == "arange" else _selected(order, node, depth + 1)
+            return (*before, Step(key_of(index), index.place or node.place, index, moving(index)))
     if isinstance(index, Node) and index.op == "element" and index.inputs and isinstance(index.inputs[0], Node):
         return _selected(index.inputs[0], node, depth + 1)  # one after the other, all of them
     if isinstance(index, Node) and index.op in ("split", "chunk") and not index.full and not index.name and depth < 4:
-        inner = index.inputs[0] if index.inputs else None
+        inner = _bare(index.inputs[0]) if index.inputs else None
         if isinstance(inner, Node) and inner.op == "getitem":
             return (*_selected(inner, node, depth + 1), Step(key_of(index), node.place, index, True))
         if isinstance(inner, Node) and inner.op in _COUNTED and (first := _first_rows(inner, node)):
             return (*first, Step(key_of(index), node.place, index, True))
     if isinstance(index, Node) and index.op in _COUNTED and (first := _first_rows(index, node)):
         return (*first, Step(key_of(index), node.place, index, moving(index)))
-    if isinstance(index, Node) and index.op in _MASKS:
+    if isinstance(index, Node) and index.op in MASKS:
         return (Step(("mask", key_of(index)), node.place, index, moving(index)),)
     if isinstance(index, Node) and index.op in ("tolist", "tensor", "from_numpy", "as_tensor", "list", "long", "array"):
         inner_index = index.inputs[0] if index.inputs else None
@@ -188,6 +230,15 @@ def _selected(index: Value, node: Node, depth: int = 0) -> tuple[Step, ...]:
             return _selected(inner_index, node, depth + 1)
     counted = isinstance(index, int) and bool(node.turns)  # the number of the loop in a turn that is known
     return (Step(key_of(index), node.place, index, counted or moving(index)),)
+
+
+def _bare(index: Value) -> Value:
+    """Numbers of rows without what makes a tensor of them."""
+    while (
+        isinstance(index, Node) and index.op in ("from_numpy", "tensor", "as_tensor", "long", "array") and index.inputs
+    ):
+        index = index.inputs[0]
+    return index
 
 
 def _first_rows(order: Node, node: Node) -> tuple[Step, ...]:
@@ -201,7 +252,7 @@ def _first_rows(order: Node, node: Node) -> tuple[Step, ...]:
 
 
 _COUNTED = frozenset(["randperm", "permutation", "randint"])
-_MASKS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "invert", "not", "isin", "isnan"])
+MASKS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "and", "or", "invert", "not", "isin", "isnan"])
 
 
 def moving(value: Value) -> bool:
@@ -317,12 +368,14 @@ __all__ = [
     "Path",
     "Step",
     "candidates",
+    "counted_table",
     "evaluated",
     "feeding",
     "key_of",
     "meets",
     "moving",
     "paths",
+    "selected",
     "statistic",
     "trained",
 ]

@@ -11,6 +11,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import counts_batches, number, trips
 from trainwreck.code.rehearsal.questions.gradients import backwards, steps
+from trainwreck.code.rehearsal.questions.minimised import mark_objectives
 from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.schedules import driven, moves, schedules
 from trainwreck.code.rehearsal.questions.selection import direction
@@ -23,6 +24,7 @@ WAITS = 2
 
 def watches_the_wrong_way(run: Rehearsing) -> Iterator[Answer]:
     """``ReduceLROnPlateau`` with ``mode="max"`` and an error, or ``"min"`` and a share of hits."""
+    mark_objectives(run)
     for scheduler in schedules(run):
         if scheduler.name != "ReduceLROnPlateau" or scheduler.place is None:
             continue

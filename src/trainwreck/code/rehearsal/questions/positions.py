@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, is_module
+from trainwreck.code.rehearsal.domain import Node, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, trained
+from trainwreck.code.rehearsal.questions.layer_order import expected_samples
+from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, trained
 from trainwreck.code.rehearsal.questions.sampleaxis import ATTENTION
 
 WAVES = frozenset(["sin", "cos"])
@@ -20,7 +21,7 @@ KEEPS = STRUCTURE | frozenset(
 )
 """What a token goes through alone, without a look at where it stands."""
 PLACED = pattern(
-    r"(?<!trans)(?<!com)pos|rope|rotary|alibi|arange|linspace|sin\(|wpe|time|LSTM|GRU|RNN|Conv|freqs|relative|attn_bias|order|causal|tril|triu|"
+    r"(?<!trans)(?<!com)pos|rope|rotary|alibi|arange|linspace|sin\(|wpe|time|LSTM|GRU|(?<!utils\.)RNN|Conv|freqs|relative|attn_bias|order|causal|tril|triu|"
     r"\bset\b|bag|node|graph|basket|card|column|feature|slot|entit|object|agent|field|invarian|unordered",
     re.IGNORECASE,
 )
@@ -34,15 +35,13 @@ def nowhere(run: Rehearsing) -> Iterator[Answer]:
     if PLACED.search(_code(run)):
         return
     for node in trained(run):
-        if node.op != "scaled_dot_product_attention" or len(node.inputs) < 2 or node.options.keys() - {"dropout_p"}:
-            continue
-        if len(node.inputs) - len(node.options) > len(SIDES):
-            continue  # a mask may be one of what came before
-        behind = [n for i in node.inputs[:2] for n in ancestors(i, through=_goes_on)]
+        sides = _sides(node)
+        behind = [n for i in sides for n in ancestors(i, through=_goes_on)]
         ends = [n for n in behind if not _goes_on(n) and n.op != "param"]
         tables = [n for n in ends if n.op == "embedding"]
         own = any(n.op == "param" and n.owner is None for n in behind)
-        alone = len({id(n) for n in tables}) == 1 and all(_fixed(n) or n in tables for n in ends)
+        alone = len({id(n) for n in tables}) == (len(sides) if node.op == "transformer" else 1)
+        alone = alone and all(_fixed(n) or n in tables for n in ends)
         if alone and not own and tables[0].place is not None:
             text = "tokens reach attention without any position: their order makes no difference"
             yield Answer(tables[0].place, text, (node.place,) if node.place is not None else ())
@@ -50,6 +49,26 @@ def nowhere(run: Rehearsing) -> Iterator[Answer]:
 
 
 SIDES = ("query", "key", "value")
+MASKS = frozenset(
+    ["tgt_mask", "src_key_padding_mask", "tgt_key_padding_mask", "memory_key_padding_mask", "tgt_is_causal"]
+)
+"""What torch's layers may be handed that tells nothing of places, but which tokens come before."""
+
+
+MADE_WITH = frozenset(["batch_first", "norm_first", "dropout", "activation", "device", "dtype", "bias"])
+
+
+def _sides(node: Node) -> list[Value]:
+    """The tokens that an attention mixes; nothing where something else may tell it their places."""
+    if node.op == "transformer" and not node.options.keys() - MASKS - MADE_WITH:
+        named = list(node.options.values())
+        data = [i for i in node.inputs if not (isinstance(i, Node) and i.op == "param")]
+        data = [i for i in data if not any(i is n for n in named)]
+        return data if len(data) == 2 else []
+    if node.op != "scaled_dot_product_attention" or len(node.inputs) < 2 or node.options.keys() - {"dropout_p"}:
+        return []
+    # a mask may be one of what came before
+    return list(node.inputs[:2]) if len(node.inputs) - len(node.options) <= len(SIDES) else []
 
 
 def _goes_on(node: Node) -> bool:
@@ -97,3 +116,28 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
             text = "the table of positions is made and never added: attention can't tell the order of the tokens"
             yield Answer(tokens.place, text, tuple(p for p in (held[0].place, node.place) if p is not None))
             return
+
+
+def by_sample(run: Rehearsing) -> Iterator[Answer]:
+    """A table of positions is laid along the samples: all tokens of one get the same position."""
+    for node in trained(run):
+        samples = expected_samples(node)
+        first = node.inputs[0] if node.inputs else None
+        if samples not in (0, 1) or not isinstance(first, Node):
+            continue
+        for inner in ancestors(first, through=lambda n: n.op in KEEPS and n.grad):
+            sides = [i for i in inner.inputs[:2] if isinstance(i, Node)] if inner.op == "add" else []
+            for table in sides if len(sides) == 2 else ():
+                dims = table.shape.dims
+                laid = not table.shape.open and len(dims) == 3 and dims[1 - samples] == 1 and dims[samples] != 1
+                told = any(n.op in RAW for n in ancestors(table))  # a layer makes it of each sample's own time
+                if laid and not told and _waves(table) and table.place is not None:
+                    text = "the table of positions lies along the samples here: all tokens of one get the same position"
+                    yield Answer(table.place, text, (node.place,) if node.place is not None else ())
+                    return
+
+
+def _waves(table: Node) -> bool:
+    """True for sines and cosines that no data went into."""
+    behind = list(ancestors(table, through=lambda n: n.op not in ("size", "attribute", "len")))
+    return any(n.op in WAVES for n in behind) and not any(n.op in ("batch", "embedding", "element") for n in behind)

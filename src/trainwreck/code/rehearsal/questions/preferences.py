@@ -174,17 +174,54 @@ def swapped(run: Rehearsing) -> Iterator[Answer]:
     for margin in margins(run):
         if not margin.rewarded:
             continue
-        for term in margin.found:
-            if not term.node.grad or not term.sign:
-                continue
-            kind = _named(term.node)
-            if kind and kind != term.sign * margin.rewarded:
-                others = [t for t in margin.found if t.node.grad and t.sign == -term.sign and _named(t.node) == -kind]
-                if others and margin.node.place is not None:
-                    place = next((n.place for n in reversed(term.path) if n.op == "sub" and n.place), margin.node.place)
-                    text = "the margin rewards what is called rejected, and punishes what is called chosen"
-                    yield Answer(place, text, (margin.node.place,))
-                    return
+        term = _turned(margin)
+        if term is not None and margin.node.place is not None:
+            place = next((n.place for n in reversed(term.path) if n.op == "sub" and n.place), margin.node.place)
+            text = "the margin rewards what is called rejected, and punishes what is called chosen"
+            yield Answer(place, text, (margin.node.place,))
+            return
+
+
+def likelihood_minimised(run: Rehearsing) -> Iterator[Answer]:
+    """``logsigmoid(chosen - rejected)`` is added to what is minimised: the margin is right, and its sign is missing."""
+    for margin in margins(run):
+        if _likelihood_falls(margin) and _turned(margin) is not None and margin.node.place is not None:
+            text = "the likelihood that what is called chosen stands above what is called rejected is minimised"
+            proof = (margin.event.place,) if margin.event.place is not None else ()
+            yield Answer(margin.node.place, text, proof)
+            return
+
+
+def _likelihood_falls(margin: Margin) -> bool:
+    """True where a logarithm of a probability is itself minimised."""
+    return margin.node.op in ("logsigmoid", "log") and margin.rewarded < 0
+
+
+def _turned(margin: Margin) -> Term | None:
+    """A side of the margin that is pushed against its name, where the other side is too."""
+    live = [t for t in margin.found if t.node.grad]
+    for term in margin.found:
+        if not term.node.grad or not term.sign:
+            continue
+        kind = _named(term.node)
+        if kind and kind != term.sign * margin.rewarded:
+            others = [t for t in live if t.sign == -term.sign and _named(t.node) == -kind]
+            if others or (len(live) == LONE and _of_the_other(term, live, kind)):
+                return term
+    return None
+
+
+LONE = 2
+"""Terms of a margin between two answers without a reference."""
+
+
+def _of_the_other(term: Term, live: list[Term], kind: int) -> bool:
+    """True where the other side is what is left of the two that this one was chosen of."""
+    other = next(t for t in live if t is not term)
+    if other.sign != -term.sign or _named(other.node):
+        return False
+    picks = [[n for n in near(t.node, 200) if n.op == "where" and len(n.inputs) > 2] for t in (term, other)]
+    return any(a.inputs[1] is b.inputs[2] and a.inputs[2] is b.inputs[1] for a in picks[0] for b in picks[1])
 
 
 def _named(node: Node) -> int:
@@ -197,12 +234,20 @@ def _named(node: Node) -> int:
         if inner.op in ("item", "getitem", "batch", "element", "part", "argument"):
             words += [i for i in inner.inputs if isinstance(i, str)]
             words += [inner.name] if inner.op == "argument" else []
+    one, other = (bool(kind.search(" ".join(words))) for kind in (CHOSEN, REJECTED))
+    if one != other and _by_keys(words):
+        return 1 if one else -1  # what the data call it, whatever name it has by now
     for at, _ in (*node.stack[-2:], *((node.place,) if node.place is not None else ())):
         if isinstance(at, ast.Call):
             words += [ast.unparse(a) for a in at.args]
     text = " ".join(words)
     one, other = bool(CHOSEN.search(text)), bool(REJECTED.search(text))
     return 0 if one == other else 1 if one else -1
+
+
+def _by_keys(words: list[str]) -> bool:
+    """True where the data of this answer are looked up by the exact words of preference data."""
+    return bool({"chosen", "rejected"} & set(words))
 
 
 def _less_is_better(node: Node) -> bool:

@@ -21,6 +21,7 @@ from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.canonical import RANDOM
 from trainwreck.code.rehearsal.questions.roles import PRODUCTS, STRUCTURE, backwards, bounds, given, trained, unknown
 from trainwreck.code.rehearsal.questions.scenes import Scene, agreement, choices, classes, leaf, sets, views
 from trainwreck.code.rehearsal.questions.signs import distance
@@ -114,12 +115,12 @@ def _trial(part: Part) -> Trial | None:
     labels: dict[int, Node] = {}
 
     def through(node: Node) -> bool:
-        return not _output(node)
+        return not output_of_layer(node)
 
     for node in ancestors(part.node, through=through):
         if len(inner) > MOST_NODES or (unknown(node) and node.grad):
             return None
-        if _output(node):
+        if output_of_layer(node):
             outputs.append(node)
             continue
         inner.append(node)
@@ -146,7 +147,7 @@ def _with_others(trial: Trial, trials: list[Trial], rest: list[Node]) -> Trial:
     return trial._replace(others=tuple(others), asked=tuple(asked))
 
 
-def _output(node: Node) -> bool:
+def output_of_layer(node: Node) -> bool:
     """What a layer of a library gives."""
     return node.owner is not None and node.owner.cls is None and node.op not in ("param", "batch") and bool(node.full)
 
@@ -185,7 +186,9 @@ def views_apart(run: Rehearsing) -> Iterator[Answer]:
         one, other = trial.outputs
         alike = one.owner is other.owner and one.grad and other.grad
         crossed = any(n.op in PRODUCTS or n.op in ("cdist", "cosine_similarity", "sub") for n in trial.inner)
-        if alike and crossed and not trial.others and not _on_purpose(run, trial) and _wrong(run, trial, views):
+        weighed = any(n.op in RANDOM and not n.grad for n in trial.inner)  # some pairs belong together, others don't
+        sought = alike and crossed and not weighed and not trial.others and not _on_purpose(run, trial)
+        if sought and _wrong(run, trial, views):
             place = _repaired(run, trial, views)
             text = "the two views of one sample are pushed apart by this, and those of others together"
             yield Answer(place, text, _proof(trial, place))

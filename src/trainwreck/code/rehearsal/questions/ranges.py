@@ -9,7 +9,16 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, graph
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import Bounds, backwards, behind, bounds, learns, loss_place
+from trainwreck.code.rehearsal.questions.roles import (
+    Bounds,
+    backwards,
+    behind,
+    bounds,
+    core,
+    learns,
+    loss_place,
+    made_at,
+)
 from trainwreck.code.rehearsal.questions.scale import LAYERS, REGRESSIONS, Size, size
 
 SPREADS = 1.5
@@ -39,6 +48,27 @@ def out_of_reach(run: Rehearsing) -> Iterator[Answer]:
             f"match are about {known.centre:.2g} with a spread of {known.spread:.2g}: it saturates"
         )
         yield Answer(place, text, tuple(p for p in (end.place, node.place) if p is not None))
+
+
+def below_zero(run: Rehearsing) -> Iterator[Answer]:
+    """Outputs that end in a relu, and targets of which a good part lies below zero."""
+    memo: dict[int, Size | None] = run.memo.setdefault("sizes", {})
+    for output, data, node in _targets(run):
+        last = next((n for n in core(output) if n.op == "relu"), None)
+        known = size(data, memo)
+        if last is None or known is None or len(core(output)) != 1 or not learns(last) or not _open(data):
+            continue
+        if max(known.centre - SPREADS * known.spread, _own(data).low) < -BELOW * known.spread:
+            place = made_at(run, last) or node.place
+            if place is not None:
+                text = f"the outputs end in a relu, and the data that they are to match are about {known.centre:.2g}"
+                text += f" with a spread of {known.spread:.2g}: what lies below zero is out of reach"
+                yield Answer(place, text, (node.place,) if node.place is not None else ())
+                return
+
+
+BELOW = 0.5
+"""Of the spread: of a normal distribution with such a centre three in ten lie below zero."""
 
 
 def _own(data: Node) -> Bounds:

@@ -202,12 +202,23 @@ def epsilon(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(where, f"eps={known:g} is {what}" if known else f"eps=0 {what}", (optimizer.place,))
 
 
+SWAPPED = 1.5
+"""How much further back the first average looks than the second before the two are taken for swapped: equal ones
+are used (Orvieto et al. 2025), and in all published recipes the second is the longer one."""
+
+
 def beta2(run: Rehearsing) -> Iterator[Answer]:
     for optimizer, _, value, last in groups(run, "betas", 2):
         parts = list(value) if isinstance(value, tuple) else getattr(value, "items", [])
         if optimizer.name not in ADAPTIVE or len(parts) != 2 or optimizer.place is None:
             continue
-        second = number(run, parts[1])
+        first, second = (number(run, p) for p in parts)
+        if first is not None and second is not None and first < 1 and 1 - second > SWAPPED * (1 - first):
+            where = literal(run, first, ("beta1", "b1", "betas", "beta"), optimizer.place)
+            text = (
+                f"betas of {first:g} and {second:g} are the wrong way round: the mean of gradients looks back further"
+            )
+            yield Answer(where, f"{text} than that of their squares", (optimizer.place,))
         if second is not None and second >= 0.9999:
             where = literal(run, second, ("beta2", "b2", "betas", "beta"), optimizer.place)
             text = (

@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.questions.splits import sides
 from trainwreck.code.rehearsal.questions.streams import DRAWS, SEEDED
 
 Stream = tuple[object, ...]
+ROW_BY_ROW = "row by row"
 
 
 def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
@@ -23,12 +24,12 @@ def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
     both = sides(run)
     taught: dict[Stream, Path] = {}
     for path in (*both.train, *(_itself(node) for _, node in trained(run) if node.op in DRAWS)):
-        stream = _stream(run, path)
+        stream = _stream(run, path) or _row_by_row(run, path)
         if stream is not None:
             taught.setdefault(stream, path)
     told: set[int] = set()
     for event, path in (*both.held, *((e, _itself(node)) for e, node in evaluated(run) if node.op in DRAWS)):
-        stream = _stream(run, path) if taught else None
+        stream = (_stream(run, path) or _row_by_row(run, path)) if taught else None
         other = taught.get(stream) if stream is not None else None
         if other is None or other.root is path.root:
             continue
@@ -37,10 +38,26 @@ def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
         place = next((at for at in around if at is not None and id(at[0]) not in shared), None)
         if place is None or id(place[0]) in told or not _held(run, place, event):
             continue
-        told.add(id(place[0]))
         made = next((at for at in (*other.root.stack, other.root.place) if at is not None and at not in around), None)
+        if stream is not None and stream[0] == ROW_BY_ROW and not _asked_alike(place, made):
+            continue
+        told.add(id(place[0]))
         text = "these rows are drawn with the seed of the training data: they are rows that the training has seen"
         yield Answer(place, text, tuple(p for p in (made, event.place) if p is not None))
+
+
+def _asked_alike(one: Place, other: Place | None) -> bool:
+    """True for two calls that differ in one number at most, that of the rows: nothing says which part is meant."""
+    mine, theirs = one[0], other[0] if other is not None else None
+    if not isinstance(mine, ast.Call) or not isinstance(theirs, ast.Call) or len(mine.args) != len(theirs.args):
+        return False
+    named = [{k.arg: k.value for k in call.keywords} for call in (mine, theirs)]
+    if named[0].keys() != named[1].keys() or ast.unparse(mine.func) != ast.unparse(theirs.func):
+        return False
+    pairs = [*zip(mine.args, theirs.args, strict=True), *((v, named[1][k]) for k, v in named[0].items())]
+    apart = [pair for pair in pairs if ast.unparse(pair[0]) != ast.unparse(pair[1])]
+    texts = [n for pair in apart for n in pair if isinstance(n, ast.Constant) and type(n.value) is not int]
+    return len(apart) <= 1 and not texts
 
 
 def _itself(node: Node) -> Path:
@@ -57,6 +74,13 @@ def _held(run: Rehearsing, place: Place, event: Event) -> bool:
     if event.place is not None:
         done.append(event.place[1].name)
     return any(HELD.search(w) for w in (*names, *done)) and not any(TRAIN.search(w) for w in names)
+
+
+def held_out(run: Rehearsing, place: Place) -> bool:
+    """True where what a call gives is called data for the evaluation by the program, and not training data."""
+    statement = run.project.statement(*place)
+    names = [_word(n) for t in _targets(statement, place[0]) for n in ast.walk(t)]
+    return any(HELD.search(w) for w in names) and not any(TRAIN.search(w) for w in names)
 
 
 def _targets(statement: ast.AST | None, made: ast.AST) -> list[ast.expr]:
@@ -99,6 +123,31 @@ def _stream(run: Rehearsing, path: Path) -> Stream | None:
     if maker is None and any(is_module(o) and at < o.serial < root.serial for o in run.objects):
         return None  # layers draw their weights from the same generator
     return (seed, package if maker is None else "", tuple(before), root.op, root.shape.dims[1:])
+
+
+def _row_by_row(run: Rehearsing, path: Path) -> Stream | None:
+    """The same for rows that a loop draws one after the other, of whatever size: the line that draws, the seed, and
+    what was drawn from it before the loop. Two sets of rows that agree in it begin with the same ones."""
+    root = path.root
+    begun = seeded(run, root) if root.op in DRAWS and root.turns else None
+    if begun is None or root.place is None:
+        return None
+    at, maker, seed = begun
+    told = maker if isinstance(maker, Node) else next((e for e in run.tape if e.serial == at), None)
+    if maker is None and (told is None or told.place is None or told.place[1] is not root.place[1]):
+        return None  # anything may have drawn from the generator of the whole process
+    loop = {id(t.node) for t in root.turns} - {id(t.node) for t in getattr(told, "turns", ())}
+    before = []
+    for node in run.nodes:
+        if node.serial >= root.serial:
+            break
+        elsewhere = node.stack[: len(root.stack)] != root.stack  # the same loop, in another call
+        outside = elsewhere or not loop & {id(t.node) for t in node.turns}
+        if node.serial > at and node.op in DRAWS and generator_of(node) is maker and outside:
+            if None in node.shape.dims or node.shape.open:
+                return None
+            before.append((node.op, node.shape.dims))
+    return (ROW_BY_ROW, seed, id(root.place[0]), tuple(before)) if loop else None
 
 
 def generator_of(draw: Node) -> Value:

@@ -11,7 +11,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import batch_first
-from trainwreck.code.rehearsal.questions.roles import backwards, learns, loss_place
+from trainwreck.code.rehearsal.questions.roles import backwards, bounds, learns, loss_place
 from trainwreck.code.rehearsal.questions.signs import ERRORS, by_hand
 from trainwreck.code.rehearsal.questions.terms import (
     REDUCED,
@@ -39,13 +39,14 @@ PENALTIES = frozenset(["pow", "square", "abs", "relu", "softplus", "clamp", "mul
 
 def summed(run: Rehearsing) -> Iterator[Answer]:
     """The sum of a batch's errors with plain SGD, or a mean that is divided by the size of the batch again."""
-    accumulates = sum(e.name == "step" for e in run.tape) < sum(e.name == "backward" for e in run.tape)
+    steps = sum(e.name == "step" for e in run.tape)  # none where the weights are moved by hand
+    accumulates = 0 < steps < sum(e.name == "backward" for e in run.tape)
     for event in backwards(run):
         node = event.subject
         for _ in range(12):
             if not isinstance(node, Node):
                 break
-            if node.op == "div" and len(node.inputs) > 1 and _size(node.inputs[1]):
+            if node.op == "div" and len(node.inputs) > 1 and (_size(node.inputs[1]) or _size_written(node)):
                 if _error(node.inputs[0]) == "mean" and not accumulates and node.place is not None:
                     yield Answer(node.place, "a mean over the batch is divided by the size of the batch again")
                 break
@@ -72,7 +73,7 @@ def beside_means(run: Rehearsing) -> Iterator[Answer]:
             continue
         least = max(abs(t.weight) for t in means)
         for term in found:
-            if averaged(term) != "sum" or term.factors or not term.sure or not of_samples(term):
+            if averaged(term) != "sum" or not term.sure or not of_samples(term) or not all(map(_marks, term.factors)):
                 continue
             if _is_main(term) and not any(_is_main(m) for m in means):
                 continue
@@ -83,6 +84,12 @@ def beside_means(run: Rehearsing) -> Iterator[Answer]:
             told.add(id(place[0]))
             text = "this term is summed over the batch, and those that it is added to are averages"
             yield Answer(place, text, (event.place,) if event.place is not None else ())
+
+
+def _marks(factor: Node) -> bool:
+    """True for a mark of each sample that is zero or one: it picks those that count."""
+    found = bounds(factor)
+    return bool(factor.shape.dims) and not factor.shape.open and (found.low, found.high) == (0.0, 1.0)
 
 
 def of_samples(term: Term) -> bool:
@@ -156,6 +163,14 @@ def lines_of_statistics(run: Rehearsing) -> set[int]:
 
 def _size(value: Value) -> bool:
     return isinstance(value, Node) and value.op in ("size", "len") and value.inputs[1:2] in ((), (0,))
+
+
+def _size_written(node: Node) -> bool:
+    """True for a division by a number that is the size of the batch whose mean it is of."""
+    mean, count = node.inputs[:2]
+    base = next((i for i in mean.inputs if isinstance(i, Node)), None) if isinstance(mean, Node) else None
+    rows = base.shape.dims[0] if base is not None and not base.shape.open and base.shape.dims else None
+    return isinstance(count, int) and not isinstance(count, bool) and count == rows and count >= SEVERAL
 
 
 def rescaled(run: Rehearsing) -> bool:

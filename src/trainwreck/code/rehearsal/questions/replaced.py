@@ -36,7 +36,8 @@ def replaced(run: Rehearsing) -> Iterator[Answer]:
 
 
 def thrown_away(run: Rehearsing) -> Iterator[Answer]:
-    """After training, a layer is made anew or drawn anew; nothing trains it again, and the network is run with it."""
+    """After training, a layer is made anew or drawn anew; nothing trains it again, and the network is run or saved with
+    it."""
     told: set[int] = set()
     for event, before, after in _renewals(run):
         place = event.place
@@ -45,7 +46,8 @@ def thrown_away(run: Rehearsing) -> Iterator[Answer]:
         learned = [s for s in steps(run) if s.serial < event.serial and any(p is b for p in held(s) for b in before)]
         learned += [w for b in before for w in b.writes if w.name == "load_state_dict" and w.serial < event.serial]
         later = [s for s in steps(run) if s.serial > event.serial and any(p is a for p in held(s) for a in after)]
-        used = any(e.name == "forward" and e.serial > event.serial and _holds(run, e.subject, after) for e in run.tape)
+        later_on = [e for e in run.tape if e.serial > event.serial and e.name in ("forward", "state_dict")]
+        used = any(_holds(run, e.subject, after) for e in later_on)
         if learned and not later and used and not any(_filled(run, p.writes, event) for p in after):
             told.add(id(place[0]))
             text = "this layer was trained before, and starts anew here: nothing trains it again"

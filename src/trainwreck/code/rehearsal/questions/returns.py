@@ -48,6 +48,32 @@ def discounted_past(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
+def summed_so_far(run: Rehearsing) -> Iterator[Answer]:
+    """Returns are the running sums of the rewards, from the first step on: of what came before, not of what follows."""
+    for event, found in surrogates(run):
+        behind = list(ancestors(found.advantage, through=lambda n: n.op not in ("param", "embedding")))
+        sums = [n for n in behind if n.op == "cumsum" and not n.grad and n.place is not None]
+        if len({id(n.place[0]) for n in sums if n.place is not None}) != 1 or any(_turned(n) for n in behind):
+            continue
+        whole = sums[0]
+        left = any(n.op == "sub" and len(n.inputs) > 1 and _holds(n.inputs[1], whole) for n in behind)
+        picked = any(n.op in ("getitem", "flip", "gather") and n.inputs and n.inputs[0] is whole for n in behind)
+        if not left and not picked and whole.place is not None and not _of_flags(whole):
+            text = "the rewards are summed up from the first step on: a return is what follows a step"
+            yield Answer(whole.place, text, (event.place,) if event.place is not None else ())
+            return
+
+
+def _holds(value: Value, inner: Node) -> bool:
+    return any(n is inner for n in ancestors(value, through=lambda n: _arithmetic(n) or n is inner))
+
+
+def _of_flags(node: Node) -> bool:
+    """True where truths are counted: how many episodes ended so far."""
+    kinds = [n.op for n in ancestors(node, through=lambda n: n is node or n.op in STRUCTURE)]
+    return any(k in ("eq", "ne", "lt", "gt", "le", "ge", "or", "and", "not", "invert") for k in kinds)
+
+
 def _turned(node: Node) -> bool:
     """True for an array from its end to its beginning: going through that forwards is going back in time."""
     index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None

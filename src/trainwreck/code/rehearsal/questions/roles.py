@@ -216,6 +216,8 @@ def bounds(value: Value, depth: int = 0) -> Bounds:
         return Bounds(float(min(inputs[:2])), float(max(inputs[:2])))
     if op in ("ones", "ones_like", "zeros", "zeros_like"):
         return Bounds(1.0, 1.0) if op.startswith("ones") else Bounds(0.0, 0.0)
+    if op in ("full", "full_like", "new_full"):
+        return bounds(value.get("fill_value", 2 if op == "new_full" else 1), depth + 1)
     if op in ("rand", "rand_like", "random", "random_sample", "bernoulli"):
         return Bounds(0.0, 1.0)
     if op in ("uniform", "randint", "integers"):

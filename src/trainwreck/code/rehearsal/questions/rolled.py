@@ -1,4 +1,5 @@
-"""Batches that are rolled or turned round along the axis of their samples, while their labels stay as they are."""
+"""Batches that are rolled, turned round or put in a random order along the axis of their samples, while their labels
+stay as they are."""
 
 from __future__ import annotations
 
@@ -50,13 +51,20 @@ def _ways(run: Rehearsing, values: list[Node]) -> dict[int, dict[int, Node | Non
         seen.add((id(node), id(moved)))
         for key in indices([node]):
             found.setdefault(key, {})[id(moved)] = moved
-        if node.op in TURNS and moved is None and _of_samples(run, node):
+        if moved is None and ((node.op in TURNS and _of_samples(run, node)) or _put_in_order(node)):
             moved = node
         items: tuple[Value, ...] = (*node.inputs, *node.options.values())
         if node.op in ("getitem", "index_select", *TURNS):
             items = node.inputs[:1]
         queue += [(inner, moved) for item in items for inner in parts(item)]
     return found
+
+
+def _put_in_order(node: Node) -> bool:
+    """True for what a network computed of a batch, taken in a random order: ``z[torch.randperm(len(z))]``."""
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    index = index[0] if isinstance(index, tuple) and index else index
+    return node.grad and isinstance(index, Node) and index.op in ("randperm", "permutation")
 
 
 def _of_samples(run: Rehearsing, node: Node) -> bool:

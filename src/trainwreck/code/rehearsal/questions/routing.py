@@ -16,7 +16,7 @@ from trainwreck.code.rehearsal.questions.signs import Term, terms
 from trainwreck.code.rehearsal.questions.terms import number_of
 
 CHOICES = frozenset(["topk", "argmax", "max", "one_hot", "bincount", "multinomial", "sort", "argsort"])
-MEASURES = frozenset(["sum", "mean", "var", "std", "mul", "pow", "square", "div", "log", "logsumexp"])
+MEASURES = frozenset(["sum", "mean", "var", "std", "dot", "mul", "pow", "square", "div", "log", "logsumexp"])
 
 
 def balance_unused(run: Rehearsing) -> Iterator[Answer]:

@@ -45,7 +45,14 @@ def _filled(weight: Node, start: int) -> Event | None:
         return None
     written = [e for e in weight.writes if e.serial < start and e.name != "requires_grad"]
     last = written[-1] if written else None
-    return last if last is not None and last.name in FILLS and not last.maybe else None
+    return last if last is not None and (last.name in FILLS or _no_spread(last)) and not last.maybe else None
+
+
+def _no_spread(event: Event) -> bool:
+    """True for a normal distribution without a deviation: mean and deviation given the wrong way round."""
+    args = [a for a in event.args if not isinstance(a, Node)]
+    std = event.options.get("std", args[1] if len(args) > 1 else 1)
+    return event.name in ("normal_", "trunc_normal_") and isinstance(std, int | float) and std == 0
 
 
 __all__ = ["all_alike"]

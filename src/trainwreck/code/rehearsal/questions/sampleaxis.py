@@ -1,17 +1,15 @@
-"""Which axis of a value tells the samples of a batch apart, and layers that take another one for it."""
+"""Which axis of a value tells the samples of a batch apart."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
-from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.domain import Items, Node, Value, candidates
 from trainwreck.code.rehearsal.questions.axes import along, sized_by, stacks
-from trainwreck.code.rehearsal.questions.carried import carried_samples
 from trainwreck.code.rehearsal.questions.factors import arguments
 from trainwreck.code.rehearsal.questions.gathered import samples
-from trainwreck.code.rehearsal.questions.roles import RAW, trained, users
+from trainwreck.code.rehearsal.questions.roles import RAW
 
 SWAPS = frozenset(["transpose", "swapaxes", "swapdims", "t", "T", "mT"])
 CONVOLUTIONS = frozenset(["conv1d", "conv2d", "conv3d", "convtranspose1d", "convtranspose2d", "convtranspose3d"])
@@ -36,6 +34,8 @@ MADE = frozenset(["full", "zeros", "ones", "empty"])
 DRAWN = frozenset(["randperm", "randint", "permutation", "choice", "element", "integers"])
 LAID = frozenset(["setitem", "long", "float", "to", "from_numpy", "tensor", "as_tensor", "eq", "ne", "contiguous"])
 DEPTH = 90
+TABLE = 2
+"""Axes of what is added to each sample alike (one row for each position, say)."""
 
 Known = dict[int, int | None]
 
@@ -69,10 +69,12 @@ def _computed(node: Node, known: Known, depth: int) -> int | None:
         return 0 if samples(_listed(first)) else None
     if op in ("stack", "cat", "concat", "concatenate"):
         return _joined(node, first, known, depth)
-    if op == "pad_packed_sequence":
+    if op in ("pad_packed_sequence", "pad_sequence"):
         return 0 if node.get("batch_first", 1, False) is True else 1
     if op in BROADCAST:
         return _together(node, known, depth)
+    if op == "part" and isinstance(first, Node):
+        return _part(first, node, known, depth)
     base = _axis(first, known, depth)
     if op == "getitem" and isinstance(first, Node):
         return _indexed(node, first, base)
@@ -84,8 +86,6 @@ def _computed(node: Node, known: Known, depth: int) -> int | None:
     rest = arguments(node)
     if op in KEEPS:
         return base
-    if op == "part":
-        return _part(first, node, known, depth)
     if op in SWAPS or op == "permute":
         return _moved(op, base, rest, rank)
     if op in ("unsqueeze", "squeeze") and rest and isinstance(at := rest[0], int):
@@ -106,7 +106,8 @@ def _computed(node: Node, known: Known, depth: int) -> int | None:
 def _collated(node: Node, first: Value, known: Known, depth: int) -> int | None:
     """Samples that a loader stacked lie along axis 0; what a function of the program gathered, as it did that."""
     loader = node.owner
-    if not node.shape.dims or node.shape.open:
+    gathers = loader is not None and loader.options.get("collate_fn") is not None
+    if (not node.shape.dims or node.shape.open) and not gathers:
         return 0 if stacks(loader) else None
     if loader is None or loader.options.get("collate_fn") is None:
         return 0
@@ -156,7 +157,7 @@ def _listed(value: Value) -> list[Value]:
 
 def _joined(node: Node, first: Value, known: Known, depth: int) -> int | None:
     items = _listed(first)
-    found = {_axis(i, known, depth) for i in items}
+    found = {_axis(i, known, depth) for i in items} - {None}  # what is joined has its axes in one order
     dim = (*arguments(node), 0)[0]
     if node.op == "stack" and samples(items):
         return dim if isinstance(dim, int) and dim >= 0 else None
@@ -177,6 +178,10 @@ def _together(node: Node, known: Known, depth: int) -> int | None:
     """The side with as many axes as the result decides; both where both have."""
     sides = [i for i in node.inputs[:3] if isinstance(i, Node) and (i.shape.dims or i.shape.open)]
     whole = [s for s in sides if len(s.shape.dims) == len(node.shape.dims) and not s.shape.open]
+    if node.shape.open:  # one side of a rank that isn't known, and tables that are added to each sample of it
+        of_any = [s for s in sides if s.shape.open]
+        tables = all(len(s.shape.dims) <= TABLE for s in sides if not s.shape.open)
+        whole = of_any if len(of_any) == 1 and tables else []
     found = {axis for s in whole if (axis := _axis(s, known, depth)) is not None}
     return found.pop() if len(found) == 1 else None
 
@@ -187,7 +192,7 @@ def _indexed(node: Node, first: Node, base: int | None) -> int | None:
     if base is None:
         rows = items[0]
         picked = isinstance(rows, Node) and len(rows.shape.dims) == 1 and not rows.shape.open
-        drawn = picked and any(n.op in DRAWN for n in _near(rows))
+        drawn = picked and any(n.op in DRAWN for n in nearest(rows))
         return 0 if drawn and len(items) == 1 else None
     if Ellipsis in items or any(isinstance(i, tuple | Items | str) for i in items):
         return None
@@ -207,7 +212,7 @@ def _indexed(node: Node, first: Node, base: int | None) -> int | None:
     return moved
 
 
-def _near(value: Value) -> Iterator[Node]:
+def nearest(value: Value) -> Iterator[Node]:
     for _ in range(6):
         if not isinstance(value, Node):
             return
@@ -287,113 +292,4 @@ def _reshaped(node: Node, first: Node, base: int) -> int | None:
     return 0 if same or own or kept else None
 
 
-# ---------------------------------------------------------------------- layers with an order of their own
-def other_order(run: Rehearsing) -> Iterator[Answer]:
-    """A recurrent layer, an attention or a CTC loss that takes the samples for the time, or the time for samples."""
-    told: set[int] = set()
-    for node in trained(run):
-        first = node.inputs[0] if node.inputs else None
-        if node.place is None or not isinstance(first, Node) or first.shape.open or len(first.shape.dims) != 3:
-            continue
-        wanted = _takes(node)
-        axis = sample_axis(run, first) if wanted is not None else None
-        axis = carried_samples(node) if axis is None and wanted is not None else axis
-        if axis not in (0, 1) or axis == wanted:
-            continue
-        place = _place(run, node, first)
-        if id(place[0]) in told:
-            continue
-        told.add(id(place[0]))
-        expected = "they are expected along axis 0" if axis else "the time is expected there"
-        yield Answer(place, f"the samples lie along axis {axis} here, and {expected}", (node.place,))
-
-
-def _takes(node: Node) -> int | None:
-    """The axis on which a layer expects the samples."""
-    owner = node.owner
-    if node.op == "ctc_loss":
-        return 1
-    if owner is None or not owner.kind.startswith("torch.nn."):
-        return None
-    layer: Value = owner
-    if node.op in ("transformerencoder", "transformerdecoder"):
-        layer = owner.get("encoder_layer", 0, owner.get("decoder_layer", 0))
-    elif node.op not in RECURRENT and node.op not in ATTENTION:
-        return None
-    position = {"MultiheadAttention": 8, "TransformerEncoderLayer": 6, "TransformerDecoderLayer": 6, "Transformer": 10}
-    if not isinstance(layer, Obj):
-        return None
-    asked = layer.get("batch_first", position.get(layer.name, 4), False)
-    return None if not isinstance(asked, bool) else 0 if asked else 1
-
-
-def _place(run: Rehearsing, node: Node, first: Node) -> Place:
-    """The swap that made it so; where the outputs are swapped back, the call; else where the layer is made."""
-    assert node.place is not None
-    at: Value = first
-    for _ in range(8):
-        if not isinstance(at, Node):
-            break
-        moved = at.op in SWAPS or at.op == "permute"
-        if moved and at.place is not None and sample_axis(run, at) != sample_axis(run, at.inputs[0]):
-            if node.op == "ctc_loss":
-                break
-            return at.place
-        at = at.inputs[0] if at.inputs and at.op in KEEPS | {"part"} else None
-    if node.op == "ctc_loss":
-        inside = next(
-            (p for p in reversed((*first.stack, first.place)) if p is not None and p[1] is node.place[1]), None
-        )
-        return inside or node.place
-    after = users(run).get(id(node), ())
-    if any(u.op in SWAPS and set(arguments(u)) == {0, 1} for u in after):
-        return node.place
-    owner = node.owner
-    layer = owner.get("encoder_layer", 0, owner.get("decoder_layer", 0)) if owner is not None else None
-    made = layer if isinstance(layer, Obj) else owner
-    return made.place if made is not None and made.place is not None else node.place
-
-
-def one_sample_taken(run: Rehearsing) -> Iterator[Answer]:
-    """``out[-1]`` of a recurrent layer whose samples lie along that axis: one sample stands for all."""
-    told: set[int] = set()
-    for node in trained(run):
-        first = node.inputs[0] if node.inputs else None
-        if node.op != "getitem" or not isinstance(first, Node) or first.op not in RECURRENT | ATTENTION:
-            continue
-        index = node.inputs[1]
-        items = index if isinstance(index, tuple) else (index,)
-        axis = sample_axis(run, first)
-        if axis is None or axis >= len(items) or node.place is None or id(node.place[0]) in told:
-            continue
-        if isinstance(items[axis], int) and not isinstance(items[axis], bool):
-            told.add(id(node.place[0]))
-            yield Answer(node.place, "this takes one sample of the batch, not one step of each sequence")
-
-
-def picked_over_samples(run: Rehearsing) -> Iterator[Answer]:
-    """The best class is looked for among the samples, and then looked up among the classes."""
-    table = users(run)
-    for node in run.nodes:
-        first = node.inputs[0] if node.inputs else None
-        if node.op not in ("argmax", "argmin", "max", "min") or node.place is None or not isinstance(first, Node):
-            continue
-        if first.shape.open or len(first.shape.dims) != 2 or not any(n.op in RAW for n in _near(first)):
-            continue
-        dim = along(node)
-        if not isinstance(dim, int) or sample_axis(run, first) != dim % 2:
-            continue
-        at = [node]
-        for _ in range(3):
-            at = [u for n in at for u in table.get(id(n), ()) if u.op in (*FOLLOWS, "gather", "take_along_dim")]
-            looked = next((u for u in at if u.op not in FOLLOWS), None)
-            other = looked.options.get("dim", (*looked.inputs[1:2], None)[0]) if looked is not None else None
-            if looked is not None and isinstance(other, int) and other % 2 != dim % 2 and looked.place is not None:
-                yield Answer(node.place, "the best one is looked for among the samples of the batch", (looked.place,))
-                return
-
-
-FOLLOWS = frozenset(["unsqueeze", "part", "long", "view", "reshape", "getitem"])
-
-
-__all__ = ["one_sample_taken", "other_order", "picked_over_samples", "sample_axis"]
+__all__ = ["sample_axis"]

@@ -9,7 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Turn, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.paths import ORDERS, RANDOM, Path, meets, moving
+from trainwreck.code.rehearsal.questions.paths import ORDERS, RANDOM, Path, counted_table, meets, moving
 from trainwreck.code.rehearsal.questions.roles import backwards
 from trainwreck.code.rehearsal.questions.splits import sides
 
@@ -36,11 +36,23 @@ def divided_at_random(run: Rehearsing) -> Iterator[Answer]:
             cut, index = found
             assert cut.place is not None
             group = next((g for node in held.nodes if (g := _group(run, node)) is not None), None)
-            if group is None or _goes_into(group, index) or _is_the_class(run, group):
+            if group is None or _goes_into(group, index) or _is_the_class(run, group) or _is_known(run, group):
                 continue
             told.add(id(cut.place[0]))
             text = "rows that share what was drawn for their group can land on both sides of this random split"
             yield Answer(cut.place, text, tuple(p for p in (_place(group),) if p is not None))
+
+
+def _is_known(run: Rehearsing, group: Group) -> bool:
+    """True where the network is told which group a row belongs to (an embedding, a rate that is looked up): it is meant
+    for these groups, and meets them again."""
+    ids = {id(n) for n in group[1]}
+    for node in run.nodes:
+        index = node.inputs[0] if node.op == "embedding" else node.inputs[1] if len(node.inputs) > 1 else None
+        looked_up = node.op == "getitem" and counted_table(node.inputs[0])
+        if (node.op == "embedding" or looked_up) and any(id(n) in ids for n in near(index, 12)):
+            return True
+    return False
 
 
 def _random_cut(train: Path, held: Path) -> tuple[Node, Value] | None:
@@ -119,8 +131,10 @@ def _picked(run: Rehearsing, element: Node, outer: Turn) -> Group | None:
     counters = tuple(n for n in parts(outer.over) if n.op == "counter")
     ids = {id(c) for c in counters}
     for pick in ancestors(element, through=lambda n: outer in n.turns):
-        base = pick.inputs[0] if pick.op == "getitem" and len(pick.inputs) > 1 and id(pick.inputs[1]) in ids else None
-        if not isinstance(base, Node) or base.turns or not any(n.op in DRAWN for n in near(base, 6)):
+        row = pick.inputs[1] if pick.op == "getitem" and len(pick.inputs) > 1 else None
+        row = row[0] if isinstance(row, tuple) and row else row
+        base = pick.inputs[0] if id(row) in ids else None
+        if not isinstance(base, Node) or base.turns or not any(n.op in DRAWN for n in near(base, 16)):
             continue
         for event in (e for e in run.tape if e.name == "append" and e.turns == element.turns):
             if any(id(n) in ids for value in parts(event.args) for n in _made_of(value)):

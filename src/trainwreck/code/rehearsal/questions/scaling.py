@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Value
-from trainwreck.code.rehearsal.graph import ancestors, opaque, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, opaque, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import number
 from trainwreck.code.rehearsal.questions.gradients import (
@@ -42,7 +43,7 @@ def undivided(run: Rehearsing) -> Iterator[Answer]:
         over = last.turns[-1].over if last.turns else None
         cut = [over] if isinstance(over, Node) else list(parts(over.columns)) if isinstance(over, Items) else []
         chunks = bool(cut) and all(c.op in CHUNKS and c.turns for c in cut)
-        micro = len(step.turns) < len(last.turns) and (chunks or _gathered(run, over))
+        micro = len(step.turns) < len(last.turns) and (chunks or _gathered(run, over) or _drawn_anew(run, last))
         other = _another_number(run, step, last)
         if other and counted(step):
             text = f"the mean loss is divided by {other[0]:g}, and {other[1]:g} batches are accumulated for each step"
@@ -89,6 +90,29 @@ def _gathered(run: Rehearsing, over: Value) -> bool:
     listed = isinstance(over.place[0], ast.ListComp) or any(e.name == "append" and e.subject is over for e in run.tape)
     whole = all(any(n.op == "batch" for n in parts(item)) for item in over.items)
     return listed and whole and len(owners) == 1
+
+
+def _drawn_anew(run: Rehearsing, last: Event) -> bool:
+    """True for ``for _ in range(n)`` in which each turn draws rows of the data again, by numbers or by ``next``.
+
+    Not meant: turns that do something else each (their number is used), and tasks that weights are adapted to."""
+    turn = last.turns[-1]
+    loop = turn.node
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call) or last_name(loop.iter.func) != "range":
+        return False
+    names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    inner = [n for child in loop.body for n in ast.walk(child) if isinstance(n, ast.Name)]
+    used = {n.id for n in inner if isinstance(n.ctx, ast.Load)}
+    if names & used or any(n.op in ADAPTS for n in run.nodes) or any(e.name == "grad" for e in run.tape):
+        return False
+    fresh = [n for n in ancestors(last.subject) if any(t.node is loop for t in n.turns)]
+    ends = [e for n in fresh for i in n.inputs[1:2] if n.op == "getitem" and isinstance(i, Obj) for e in i.args]
+    return any(n.op in WHOLE or n.op == "batch" for n in (*fresh, *(m for e in ends for m in near(e, 8))))
+
+
+WHOLE = frozenset(["randint", "integers", "randperm", "permutation", "choice", "sample"])
+"""Draws of whole numbers: rows, or where pieces of a text begin."""
+ADAPTS = frozenset(["functional_call", "deepcopy", "clone_module"])
 
 
 def _multiplied(value: Value) -> int:

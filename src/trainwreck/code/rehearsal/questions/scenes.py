@@ -30,7 +30,8 @@ def _rows(node: Node) -> int:
     return ROWS if rows is None else rows
 
 
-def _sizes(node: Node) -> tuple[int, int]:
+def sizes(node: Node) -> tuple[int, int]:
+    """Rows and width of an output, small where they are not known. Raises ``Unknown``."""
     dims = node.shape.dims
     if node.shape.open and dims:
         return ROWS, dims[-1] if dims[-1] is not None else WIDTH
@@ -60,10 +61,10 @@ def classes(outputs: list[Node], labels: list[Node], draw: int) -> Iterator[Pair
     import numpy as np
 
     random = np.random.default_rng(draw)
-    sizes = {_sizes(n) for n in outputs}
-    if len(sizes) != 1:
+    found = {sizes(n) for n in outputs}
+    if len(found) != 1:
         raise Unknown
-    rows, width = sizes.pop()
+    rows, width = found.pop()
     if rows < 2 * CLASSES:
         raise Unknown
     known = {id(n): _label(n, rows) for n in labels}
@@ -86,9 +87,9 @@ def views(outputs: list[Node], labels: list[Node], draw: int) -> Iterator[Pair]:
 
     random = np.random.default_rng(draw)
     one, other = outputs
-    if _sizes(one) != _sizes(other):
+    if sizes(one) != sizes(other):
         raise Unknown
-    first = random.standard_normal(_sizes(one))
+    first = random.standard_normal(sizes(one))
     first /= np.linalg.norm(first, axis=-1, keepdims=True)
     second = first + 0.05 * random.standard_normal(first.shape)
     yield {id(one): first, id(other): second}, {id(one): first, id(other): np.roll(second, 1, axis=0)}
@@ -99,9 +100,9 @@ def agreement(outputs: list[Node], labels: list[Node], draw: int) -> Iterator[Pa
 
     random = np.random.default_rng(draw)
     one, other = outputs
-    if _sizes(one) != _sizes(other):
+    if sizes(one) != sizes(other):
         raise Unknown
-    first = random.standard_normal(_sizes(one))
+    first = random.standard_normal(sizes(one))
     second = 0.7 * first + random.standard_normal(first.shape) + 0.5
     yield {id(one): first, id(other): first}, {id(one): first, id(other): second}
 
@@ -112,9 +113,9 @@ def sets(outputs: list[Node], labels: list[Node], draw: int) -> Iterator[Pair]:
 
     random = np.random.default_rng(draw)
     one, other = outputs
-    if _sizes(one) != _sizes(other):
+    if sizes(one) != sizes(other):
         raise Unknown
-    first, second = random.standard_normal(_sizes(one)), random.standard_normal(_sizes(one))
+    first, second = random.standard_normal(sizes(one)), random.standard_normal(sizes(one))
     size = np.sqrt(first.shape[1])
     yield {id(one): first / size, id(other): second / size}, {id(one): first / size, id(other): second / size + 1.5}
 
@@ -125,7 +126,7 @@ def choices(outputs: list[Node], labels: list[Node], draw: int) -> Iterator[Pair
 
     random = np.random.default_rng(draw)
     key = id(outputs[0])
-    rows, width = _sizes(outputs[0])
+    rows, width = sizes(outputs[0])
     sure = 6.0 * np.eye(width)[np.arange(rows) % width] - 3.0
     noise = 0.1 * random.standard_normal((rows, width))
     yield {key: sure + noise}, {key: np.broadcast_to(sure[:1], sure.shape) + noise}

@@ -389,6 +389,7 @@ def returned(run: Rehearsing, scheduler: Obj) -> Place | None:
         function = function.args[0] if function.args else None
     if isinstance(function, Items) and function.items:
         function = function.items[0]
+    function = getattr(function, "function", function)  # of a method
     if not isinstance(function, Function):
         return None
     if isinstance(function.node, ast.Lambda):

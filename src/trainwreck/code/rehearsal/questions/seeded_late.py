@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import is_module
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.gradients import held, steps
+from trainwreck.code.rehearsal.questions.gradients import going_on, held, steps
 
 SEEDS = frozenset(
     """torch.manual_seed torch.random.manual_seed torch.seed transformers.set_seed accelerate.utils.set_seed
@@ -22,7 +22,8 @@ def seeded_late(run: Rehearsing) -> Iterator[Answer]:
     first = min(seeds, key=lambda e: e.serial, default=None)
     if first is None or first.place is None or first.turns or first.maybe or not _of_the_run(first.place[0]):
         return
-    if any(e.name == "load_state_dict" and is_module(e.subject) for e in run.tape):
+    later = going_on(run)
+    if any(e.name == "load_state_dict" and is_module(e.subject) and e.serial not in later for e in run.tape):
         return
     drawn = [p for s in steps(run) for p in held(s) if p.owner is not None and p.owner.place is not None]
     early = [p for p in drawn if p.owner is not None and p.owner.serial < first.serial and not p.writes]

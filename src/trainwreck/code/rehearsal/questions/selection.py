@@ -13,13 +13,14 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.monotone import agrees, followed, judged, misses, steady
+from trainwreck.code.rehearsal.questions.minimised import MINIMISED, mark_objectives
+from trainwreck.code.rehearsal.questions.monotone import agrees, followed, judged, misses, quantile_error, steady
 from trainwreck.code.rehearsal.questions.places import named, written_number
 from trainwreck.code.scopes import Scope
 
 THROUGH = frozenset(
     """mean sum item float add either stack cat detach cpu tolist round sqrt getitem part append list numpy array
-    attribute tensor scale exp log log1p nanmean median squeeze""".split()
+    attribute tensor scale exp log log1p nanmean median squeeze any all""".split()
 )
 """Operations that leave the direction of a result as it is."""
 GREATER = {"gt": True, "ge": True, "lt": False, "le": False, "greater": True, "less": False,
@@ -35,8 +36,10 @@ LOW = pattern(
     r"(^|_)(loss|losses|error|mse|rmse|mae|nll|ppl|perplexity|wer|cer|fid|regret|brier|hamming)(_|\d|$)", re.IGNORECASE
 )
 
-WORST = pattern(r"worst|hardest|weakest|lowest|highest|peak", re.IGNORECASE)
+WORST = pattern(r"worst|hardest|weakest", re.IGNORECASE)
 """Names of what is kept for being the worst."""
+LEAST, MOST = pattern(r"lowest|least|smallest", re.IGNORECASE), pattern(r"highest|peak|largest", re.IGNORECASE)
+"""Names of an end: the lowest loss is the best one, the lowest accuracy is kept for being the worst."""
 
 
 def direction(value: Value) -> bool | None:
@@ -88,10 +91,14 @@ def _direction(value: Value) -> bool | None:
 
 def _told(node: Node) -> bool | None:
     """What the operation itself says: equal to the label is a hit, a loss or a difference that is squared an error."""
+    if MINIMISED in node.attributes:
+        return False
     if node.op == "eq" or misses(node):
         return node.op == "eq"
     if agrees(node):
         return True
+    if quantile_error(node):
+        return False
     if node.op in ("and", "logical_and", "bitwise_and") and (both := _both_hold(node)) is not None:
         return both
     if (node.op.endswith(("_loss", "entropy", "_logits")) and node.op != "entropy") or (
@@ -143,11 +150,17 @@ def _line(node: Node) -> Iterator[Node]:
     """The value, and what it was only averaged or taken out of."""
     for _ in range(6):
         yield node
-        first = node.inputs[0] if node.inputs else None
-        scaled = node.op == "div" and all(isinstance(i, int | float) and i > 0 for i in node.inputs[1:])
+        first = next((i for i in node.inputs if isinstance(i, Node)), None)  # a total begins at 0
+        scaled = node.op == "div" and all(_count(i) and _positive(i) for i in node.inputs[1:])
         if not (node.op in THROUGH or scaled) or not isinstance(first, Node):
             return
         node = first
+
+
+def _positive(value: Value) -> bool:
+    """A number above zero, or how many there are."""
+    counted = isinstance(value, Node) and value.op in ("len", "size", "numel", "counter")
+    return counted or (isinstance(value, int | float) and value > 0)
 
 
 def _by_name(node: Node) -> bool | None:
@@ -167,6 +180,7 @@ def _word(name: str) -> bool | None:
 
 
 def worst_kept(run: Rehearsing) -> Iterator[Answer]:
+    mark_objectives(run)
     told: set[int] = set()
     for node in run.nodes:
         if node.op not in GREATER or node.place is None or len(node.inputs) != 2 or id(node.place[0]) in told:
@@ -187,7 +201,7 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
             continue
         best, metric = sides[0], node.inputs[1 - sides[0]]
         better = direction(metric)
-        if better is None or _climbed(metric):
+        if better is None or _climbed(metric) or (LEAST if better else MOST).search(texts[sides[0]]):
             continue
         larger = (GREATER[node.op] if best == 1 else not GREATER[node.op]) is not otherwise
         told.add(id(compare))
@@ -252,6 +266,7 @@ def _records(text: str) -> list[str]:
 
 def extreme_kept(run: Rehearsing) -> Iterator[Answer]:
     """``if value == min(seen): save``: the state of the least accuracy or of the largest loss is kept."""
+    mark_objectives(run)
     told: set[int] = set()
     for event in run.tape:
         if event.name not in ("save", "state_dict"):

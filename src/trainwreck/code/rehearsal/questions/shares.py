@@ -11,13 +11,15 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Turn, Value, candidates
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Turn, Value, candidates
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.library.data import LOADERS
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import length, trips
 from trainwreck.code.rehearsal.questions.gradients import backwards
 from trainwreck.code.rehearsal.questions.modes import inside_another
+from trainwreck.code.rehearsal.questions.one_batch import adds_at, over_samples, single_samples
+from trainwreck.code.rehearsal.questions.roles import users
 
 Grade = Literal["each", "sum", "mean", "count", "curved", "fixed"]
 """A value for each sample; a sum over them; a mean; their number; none of these; a number that no batch goes into."""
@@ -47,14 +49,14 @@ def curved(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for node, leaves, _ in _averages(run):
         for leaf in leaves:
-            if _single_samples(leaf) or _over_tasks(leaf):
+            if single_samples(leaf) or _over_tasks(leaf):
                 continue
             bend = next((n for n in ancestors(leaf, through=lambda n: n.op in SAME | {"mul"}) if _bent(n)), None)
             if bend is None or bend.place is None or id(bend.place[0]) in told:
                 continue
             told.add(id(bend.place[0]))
             text = "this is worked out for each batch, and its average over the batches is not that of the whole set"
-            place = bend.place if bend.op in SCORES else _adds_at(leaf) or bend.place
+            place = bend.place if bend.op in SCORES else adds_at(leaf) or bend.place
             proof = tuple(p for p in (bend.place, node.place) if p is not None and p is not place)
             yield Answer(place, text, proof, severity="warning")
 
@@ -64,7 +66,7 @@ def misdivided(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for node, leaves, lower in _averages(run):
         twice = next((n for leaf in leaves for n in ancestors(leaf, through=_same) if _divided_again(n)), None)
-        if twice is not None and twice.place is not None and not _single_samples(leaves[0]):
+        if twice is not None and twice.place is not None and not single_samples(leaves[0]):
             if id(twice.place[0]) not in told:
                 told.add(id(twice.place[0]))
                 yield Answer(twice.place, "the mean over a batch is divided by its size once more")
@@ -75,16 +77,24 @@ def misdivided(run: Rehearsing) -> Iterator[Answer]:
             continue
         grade = grades.pop()
         hits = all(_hits(leaf) for leaf in leaves)
-        if grade == "mean" and unit == "samples" and not hits and not _single_samples(leaves[0]):
+        if grade == "mean" and unit == "samples" and not hits and not single_samples(leaves[0]):
             text = "means of batches are added up, and divided by the number of samples"
-        elif grade == "sum" and unit == "batches" and hits and not _single_samples(leaves[0]):
+        elif (
+            grade == "sum" and unit == "batches" and hits and not single_samples(leaves[0]) and not _goes_on(run, node)
+        ):
             text = "hits are counted over all samples, and divided by the number of batches"
         else:
             continue
-        place = (_adds_at(leaves[-1]) if grade == "mean" and _counted(lower) else None) or node.place
+        place = (adds_at(leaves[-1]) if grade == "mean" and _counted(lower) else None) or node.place
         if id(place[0]) not in told:
             told.add(id(place[0]))
             yield Answer(place, text, (node.place,) if place is not node.place else ())
+
+
+def _goes_on(run: Rehearsing, node: Node) -> bool:
+    """True where the quotient is divided once more, by a number: ``hits / 50 / 25``."""
+    further = users(run).get(id(node), ())
+    return any(u.op == "div" and u.inputs[0] is node and isinstance(u.inputs[1], int | float) for u in further)
 
 
 def _same(node: Node) -> bool:
@@ -231,12 +241,12 @@ def _grade(value: Value, depth: int = 0) -> Grade | None:
         inner = _grade(first, depth + 1)
         if inner != "each":
             return inner if inner == "curved" else None
-        over = _over_samples(value)
+        over = over_samples(value)
         return None if over is None else "each" if not over else "sum" if value.op in SUMS else "mean"
     if value.op in ("mul", "div", "add", "sub"):
         return _combined(value, depth)
-    if value.op in FLOORS and len(value.inputs) == 2 and isinstance(value.inputs[1], int | float):
-        return _grade(first, depth + 1)
+    if value.op in FLOORS and len(value.inputs) == 2 and any(isinstance(i, int | float) for i in value.inputs):
+        return _grade(value.inputs[isinstance(first, int | float)], depth + 1)  # ``max(1, n)`` as well as ``max(n, 1)``
     if value.op in CURVES:
         inner = _grade(first, depth + 1)
         return inner if inner in ("each", "fixed") else None if inner is None else "curved"
@@ -262,22 +272,6 @@ def _combined(value: Node, depth: int) -> Grade | None:
             return "mean" if one in ("sum", "count") else None
         return "curved" if one == "sum" and other == "sum" else None
     return one if one == other else None
-
-
-def _over_samples(node: Node) -> bool | None:
-    """Whether a sum or mean goes over the first axis; None where that depends on the number of axes."""
-    axis = node.options.get("dim", node.options.get("axis", node.inputs[1] if len(node.inputs) > 1 else None))
-    if axis is None:
-        return True
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    if not all(isinstance(a, int) for a in axes):
-        return None
-    base = node.inputs[0]
-    if any(a < 0 for a in axes) and isinstance(base, Node):
-        if base.shape.open:
-            return None if len(axes) == 1 and base.op not in ("softmax", "log_softmax") else 0 in axes
-        return any(a % len(base.shape.dims) == 0 for a in axes if base.shape.dims)
-    return 0 in axes
 
 
 def _bent(node: Node) -> bool:
@@ -322,9 +316,14 @@ def _unit(run: Rehearsing, lower: Value, leaves: list[Node]) -> str | None:
         return _unit(run, value.inputs[0], leaves)
     turn = leaves[-1].turns[-1] if leaves[-1].turns else None
     if isinstance(value, int | float):
-        return _by_number(run, float(value), turn)
+        turns = turn is not None and value == trips(run, turn) and _several(leaves)
+        return _by_number(run, float(value), turn) or ("batches" if turns else None)
     if not isinstance(value, Node):
         return None
+    if value.op in LENGTHS and turn is not None and any(t.node is turn.node for t in value.turns):
+        held = value.inputs[0] if value.inputs else None
+        drawn = isinstance(held, Node) and any(n.op in ("batch", "element", "part") for n in near(held, 4))
+        return "one batch" if drawn else None
     if value.op == "len":
         return _lengths_of(value.inputs[0] if value.inputs else None, turn)
     if value.op in ("size", "numel"):
@@ -368,18 +367,15 @@ def _by_number(run: Rehearsing, value: float, turn: Turn | None) -> str | None:
     return "batches" if value == batches else "samples" if value == samples else None
 
 
+def _several(leaves: list[Node]) -> bool:
+    """True where each turn surely compares several samples."""
+    compared = [n for leaf in leaves for n in ancestors(leaf, through=lambda n: n.op in SAME | SUMS) if n.op == "eq"]
+    return bool(compared) and all(not n.shape.open and n.shape.dims and (n.shape.dims[0] or 0) > 1 for n in compared)
+
+
 def _counted(lower: Value) -> bool:
     """True for a number that the loop itself counts up: then it is the summand that should fit."""
     return isinstance(lower, Node) and any(n.op == "add" for n in ancestors(lower, through=lambda n: n.op in ADDS))
-
-
-def _single_samples(leaf: Node) -> bool:
-    """True where a batch holds one sample (or nobody knows of a loader that says so)."""
-    for node in ancestors(leaf):
-        if node.op == "batch" and isinstance(node.owner, Obj) and node.owner.name in LOADERS:
-            size = node.owner.get("batch_size", 1, 1)
-            return size in (1, None)
-    return False
 
 
 def _over_tasks(leaf: Node) -> bool:
@@ -389,12 +385,3 @@ def _over_tasks(leaf: Node) -> bool:
     loop = leaf.turns[-1].node
     over = loop.iter.func if isinstance(loop, ast.For) and isinstance(loop.iter, ast.Call) else None
     return isinstance(over, ast.Attribute) and over.attr in ("items", "values", "keys")
-
-
-def _adds_at(leaf: Node) -> Place | None:
-    """The statement of the loop that adds the summand up."""
-    if leaf.place is None or not leaf.turns:
-        return leaf.stack[-1] if leaf.stack else leaf.place
-    loop = leaf.turns[-1].node
-    inside = {id(n) for n in ast.walk(loop)}
-    return next((p for p in (*leaf.stack, leaf.place) if id(p[0]) in inside), leaf.place)

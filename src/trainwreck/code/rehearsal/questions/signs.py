@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, behind, bounds, core, learns, users
+from trainwreck.code.rehearsal.questions.terms import floored
 from trainwreck.core.row import Row
 
 ERRORS = frozenset(
@@ -59,6 +60,8 @@ def _split(
         _split(inputs[1], -sign, value.place, factors, found, depth + 1)
     elif value.op in ("mul", "div") and len(inputs) > 1:
         _product(value, sign, place, factors, found, depth)
+    elif (kept := floored(value)) is not None:
+        _split(kept, sign, place, factors, found, depth + 1)
     elif value.op == "either" or value.op in PASSES or value.op in ("stack", "cat"):
         inner = behind(value) if value.op not in ("mean", "sum", "scale", "amax") else list(inputs[:1])
         for item in inner or []:
@@ -269,14 +272,29 @@ def _gaussian(found: list[Term], backward: Place) -> Answer | None:
         for inner in core(node):
             by_core.setdefault(id(inner), []).append((term, "plain"))
     for pairs in by_core.values():
-        grown = [t for t, kind in pairs if kind == "exp" and not t.factors]
-        plain = [t for t, kind in pairs if kind == "plain" and t.node.op != "exp" and not t.factors]
+        grown = [t for t, kind in pairs if kind == "exp" and _weighed(t)]
+        plain = [t for t, kind in pairs if kind == "plain" and t.node.op != "exp" and _weighed(t)]
         if grown and plain and all(t.sign < 0 for t in grown) and all(t.sign > 0 for t in plain):
-            mean = [t for t in found if t.node.op in ("pow", "square") and t.sign < 0]
+            mean = [t for t in found if _squared(t.node) and t.sign < 0]
             if mean:
                 place = grown[0].place or backward
                 return Answer(place, "the divergence from the prior is maximised", (backward,))
     return None
+
+
+def _squared(node: Node) -> bool:
+    return node.op in ("pow", "square") or (node.op == "mul" and node.inputs[:1] == node.inputs[1:2])
+
+
+def _weighed(term: Term) -> bool:
+    """True where all that stands in front is one number for all samples, as a weight or a ramp is: not below zero."""
+    return all(
+        isinstance(f, Node) and not f.shape.open and not f.shape.dims and not any(n.op in DATA for n in ancestors(f))
+        for f in term.factors
+    )
+
+
+DATA = frozenset(["batch", "element", "param", "grad"])
 
 
 def _triplet(run: Rehearsing, loss: Value, backward: Place) -> Answer | None:

@@ -11,7 +11,6 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.exploring import worked_out
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, bounds, trained
 from trainwreck.code.rehearsal.questions.terms import number_of
@@ -241,40 +240,3 @@ def _zeroed(node: Node) -> Node | None:
 def _is_mask(node: Node) -> bool:
     return any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "not", "invert", "and", "logical_not", "eye", "compare")
                for n in near(node, 10))  # fmt: skip
-
-
-# ---------------------------------------------------------------------- soft choices
-def heating(run: Rehearsing) -> Iterator[Answer]:
-    """The temperature of a soft choice rises with the number of the step."""
-    from trainwreck.code.rehearsal.questions.adversarial import pulls
-
-    for node in trained(run):
-        if node.op != "gumbel_softmax":
-            continue
-        tau = node.options.get("tau", node.inputs[1] if len(node.inputs) > 1 else None)
-        if not isinstance(tau, Node) or tau.place is None:
-            continue
-        leaves = list(pulls(tau))
-        if leaves and all(sign > 0 and leaf.op == "counter" for sign, leaf in leaves):
-            place = (node.place,) if node.place is not None else ()
-            yield Answer(tau.place, "the temperature grows while the training goes on", place)
-            return
-        first, last = worked_out(tau, 0), worked_out(tau, LATE)
-        if first is None or last is None or first <= 0:
-            continue
-        text = ""
-        if last > first * (1 + SLIGHT):
-            text = f"the temperature grows while the training goes on: from {first:.3g} to {min(last, 1e9):.3g}"
-        elif last < FROZEN < first:
-            text = f"the temperature falls to {last:.1g}: nothing holds it where the choice still has a gradient"
-        if text:
-            yield Answer(tau.place, text, (node.place,) if node.place is not None else ())
-            return
-
-
-LATE = 10**7
-"""A turn after all that are counted: the last one of a loop whose number is known."""
-SLIGHT = 0.05
-FROZEN = 1e-3
-"""Below this a relaxed choice is a hard one, and its gradient is zero or not finite; published schedules end at 0.1 to
-0.5 (Jang et al., arXiv:1611.01144)."""

@@ -15,6 +15,7 @@ from trainwreck.code.rehearsal.domain import Event, Frame, Function, Items, Node
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import ASSUMED, number, size_of, times, trips
+from trainwreck.code.rehearsal.questions.gradients import going_on, in_legs
 from trainwreck.code.rehearsal.questions.schedules import (
     HORIZONS,
     granularity,
@@ -51,6 +52,12 @@ STILL_LOW = 2.0
 """How many times as high the rate would become, were the run as long as the schedule."""
 
 
+def _set_back(run: Rehearsing, scheduler: Obj) -> bool:
+    """True where the schedule is given another state: by more than a job that goes on where it was left."""
+    loads = (e for e in run.tape if e.name == "load_state_dict" and e.subject is scheduler)
+    return in_legs(run) or any(e.serial not in going_on(run) for e in loads)
+
+
 def misfit(run: Rehearsing) -> Iterator[Answer]:
     """A schedule that ends long before the run, or far behind its end."""
     other = {id(a.place[0]) for a in granularity(run)}
@@ -58,9 +65,7 @@ def misfit(run: Rehearsing) -> Iterator[Answer]:
         moved = [e for e in moves(run, scheduler) if e.turns]
         if not moved or moved[-1].place is None or scheduler.place is None or id(moved[-1].place[0]) in other:
             continue
-        if any(_left(e) for e in moved) or any(
-            e.name == "load_state_dict" and e.subject is scheduler for e in run.tape
-        ):
+        if any(_left(e) for e in moved) or _set_back(run, scheduler):
             continue
         run.memo[ASSUMED] = _assumed(run, moved)
         try:

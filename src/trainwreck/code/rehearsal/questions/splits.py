@@ -13,19 +13,20 @@ from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import (
     CREATES,
+    MASKS,
     ORDERS,
-    REDUCTIONS,
     Path,
+    Step,
     evaluated,
     meets,
     paths,
     trained,
 )
+from trainwreck.code.rehearsal.questions.spans_apart import from_one_end, share_masked
+from trainwreck.code.rehearsal.questions.summaries import decided, summaries
 from trainwreck.code.rehearsal.questions.windows import window_of
 from trainwreck.core.evidence import Severity
 
-SLICE = 4
-"""Parts of the key of a slice: its name, start, end and step."""
 CHOSEN = frozenset(
     """cat concatenate hstack concat r_ setdiff1d delete isin in1d nonzero where flatnonzero difference either setitem
     sum""".split()
@@ -33,8 +34,6 @@ CHOSEN = frozenset(
 """What makes one selection of several parts, or of what is left."""
 UNKNOWN = 1 << 40
 """Stands for a length that isn't known: more than any number of rows."""
-FITS = frozenset(["fit", "fit_transform"])
-_COMPUTED_WITH = frozenset("sub div mul add clip clamp where fillna nan_to_num digitize lt gt".split())
 MAX_WAYS = 48
 """Ways on each side: some questions compare all of one side with all of the other."""
 T = TypeVar("T")
@@ -98,9 +97,12 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
     used = {**both.train_nodes, **both.held_nodes}
     told: set[int] = set()
     for node in list(used.values()):
-        for place, array in _summaries(run, node):
+        for summary in summaries(run, node):
+            array = summary.array
             if id(array) in told or _of_a_turn(array):
                 continue
+            if id(node) not in both.held_nodes and id(array) in both.held_nodes:
+                continue  # inputs that targets are made from by a formula: the mean is one of its constants
             told.add(id(array))
             for source in paths(run, array):
                 if any(step.moving for step in source.steps):
@@ -109,10 +111,13 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
                 train = next((p for p in both.train if _continues(p, source)), None)
                 if held is None or train is None or keys(held) == keys(train) or _overlap(train, held):
                     continue
-                split = held.fixed[len(source.fixed)]
+                split = held.fixed[len(source.fixed)].place
+                place = decided(summary, split)
+                if place is None:
+                    continue
                 text = "this is computed from all rows, before those for the evaluation are taken out"
                 mild: Severity | None = "suggestion" if _judged_apart(run, both, array) else None
-                yield Answer(place, text, tuple(p for p in (split.place,) if p is not None), severity=mild)
+                yield Answer(place, text, tuple(p for p in (split,) if p is not None), severity=mild)
                 break
 
 
@@ -127,7 +132,7 @@ def _judged_apart(run: Rehearsing, both: Sides, array: Node) -> bool:
     """True where other data, of which nothing is trained on, are scaled with the same figures and evaluated as well."""
     taught = {id(p.root) for p in both.train}
     others = [p for _, p in both.held if id(p.root) not in taught]
-    return any(a is array for p in others for n in p.nodes for _, a in _summaries(run, n))
+    return any(s.array is array for p in others for n in p.nodes for s in summaries(run, n))
 
 
 def _continues(path: Path, source: Path) -> bool:
@@ -147,38 +152,6 @@ def _learned(both: Sides, held: Path) -> bool:
     )
 
 
-def _summaries(run: Rehearsing, node: Node) -> Iterator[tuple[Place, Node]]:
-    """Statistics that ``node`` was computed with: where, and of which array."""
-    if node.op in _COMPUTED_WITH:
-        for item in node.inputs[1:]:
-            for inner in parts(item):
-                yield from _reduced(inner)
-    if node.op in ("fit_transform", "transform") and node.owner is not None:
-        for event in run.tape:
-            if event.subject is node.owner and event.name in FITS and event.args and event.place is not None:
-                for array in parts(event.args[0]):
-                    yield event.place, array
-
-
-def _reduced(node: Node, depth: int = 0) -> Iterator[tuple[Place, Node]]:
-    if node.op in REDUCTIONS and node.op not in ("len", "sum", "item"):
-        axis = node.options.get("dim", node.options.get("axis", node.inputs[1] if len(node.inputs) > 1 else 0))
-        rows = axis in (0, None) or (isinstance(axis, tuple) and 0 in axis) or axis == ()
-        if rows and node.place is not None and node.inputs and isinstance(node.inputs[0], Node):
-            yield node.place, node.inputs[0]
-        return
-    if depth < 5 and node.op in _THROUGH:
-        for item in node.inputs:
-            for inner in parts(item):
-                yield from _reduced(inner, depth + 1)
-
-
-_THROUGH = frozenset(
-    """add clip clamp sqrt getitem part maximum astype mul sub div float tensor from_numpy as_tensor either item
-    attribute""".split()
-)
-
-
 def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
     """Evaluated rows that are trained on too: their way goes on from one of the training's, or overlaps it.
 
@@ -195,7 +168,7 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if not inside and (_aimed_at(train, held, both.train) or _looks_back(train, held)):
                 continue
-            step = held.fixed[len(train.fixed)] if inside else held.fixed[-1]
+            step = held.fixed[len(train.fixed)] if inside else _parting(train, held)
             if step.place is None or id(step.place[0]) in told:
                 continue
             names = _names(run, step.place)
@@ -204,7 +177,7 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             if learned_without_targets(run, train):
                 continue
             told.add(id(step.place[0]))
-            place, other = step.place, train.fixed[-1].place if train.fixed else None
+            place, other = step.place, _parting(held, train).place if train.fixed else None
             if not inside and other is not None and _after(other, place):
                 place, other = other, place  # the part that is cut second should have left out the first
             text = "these rows are held out for the evaluation, and the training uses them too"
@@ -250,6 +223,8 @@ def same_data(run: Rehearsing) -> Iterator[Answer]:
         for d in [o.get("dataset", 0)]
         if isinstance(d, Obj | Node)
     }
+    wholes = {id(d.get("dataset", 0)) for o in learned.values() if isinstance(o, Obj) for d in [o.get("dataset", 0)]
+              if isinstance(d, Obj) and d.name == "Subset"}  # fmt: skip
     told: set[int] = set()
     for event, node in evaluated(run):
         for batch in (n for n in ancestors(node) if n.op == "batch"):
@@ -260,8 +235,9 @@ def same_data(run: Rehearsing) -> Iterator[Answer]:
                 continue  # it may take other rows of the same data
             told.add(id(loader))
             names = _names(run, loader.place).split()
+            whole = id(loader.get("dataset", 0)) in wholes  # of which a part is trained on
             if (
-                id(loader.get("dataset", 0)) in taught
+                (whole or id(loader.get("dataset", 0)) in taught)
                 and any(map(HELD.search, names))
                 and not any(map(TRAIN.search, names))
             ):
@@ -277,18 +253,43 @@ def _same_rows(train: Path, held: Path) -> bool:
 def _overlap(train: Path, held: Path) -> bool:
     """True for two slices of the same rows with written bounds that have rows in common."""
     one, other = train.fixed, held.fixed
+    if train.root is held.root and share_masked(keys(train), keys(held)):
+        return True
     if train.root is not held.root or len(one) != len(other) or not one or keys(train)[:-1] != keys(held)[:-1]:
         return False
-    if _both_from_one_end(one[-1].key, other[-1].key):
+    if from_one_end(one[-1].key, other[-1].key):
         return True
     a, b = _bounds(one[-1].key), _bounds(other[-1].key)
     if a is None or b is None or a == b:
         return False
-    (start_a, end_a), (start_b, end_b) = a, b
     if any(v is not None and v < 0 for v in (*a, *b)):
-        return False
+        rows = _rows_before(one)
+        if rows is None:
+            return False
+        a, b = _from_start(a, rows), _from_start(b, rows)
+    (start_a, end_a), (start_b, end_b) = a, b
     ends = [end for end in (end_a, end_b) if end is not None]
     return not ends or max(start_a or 0, start_b or 0) < min(ends)
+
+
+def _from_start(ends: tuple[int | None, int | None], rows: int) -> tuple[int | None, int | None]:
+    start, end = (max(0, v + rows) if v is not None and v < 0 else v for v in ends)
+    return start, end
+
+
+def _rows_before(steps: Sequence[Step]) -> int | None:
+    """How many numbers an order has of which the last step takes a part: ``order[-500:]``."""
+    order = steps[-2].index if len(steps) > 1 else None
+    known = isinstance(order, Node) and not order.shape.open and len(order.shape.dims) == 1
+    return order.shape.dims[0] if known and isinstance(order, Node) else None
+
+
+def _parting(train: Path, held: Path) -> Step:
+    """The step at which the held out rows part from the training's; a mask stands where it is made."""
+    both = zip(train.fixed, held.fixed, strict=False)
+    step = next((h for t, h in both if t.key != h.key), held.fixed[-1])
+    made = step.index.place if isinstance(step.index, Node) and step.index.op in MASKS else None
+    return Step(step.key, made, step.index, step.moving) if made is not None else step
 
 
 def _aimed_at(train: Path, held: Path, all_trained: Sequence[Path]) -> bool:
@@ -340,18 +341,6 @@ def _length(node: Node) -> int | None:
     index = node.inputs[1] if node.op == "getitem" and node.turns and len(node.inputs) > 1 else None
     cut = _bounds(("slice", *index.args)) if isinstance(index, Obj) and index.kind == "builtins.slice" else None
     return cut[1] - (cut[0] or 0) if cut is not None and cut[1] is not None else None
-
-
-def _both_from_one_end(one: object, other: object) -> bool:
-    """True for two slices that begin at the start, or run to the end, of different lengths that may be unknown."""
-    if not (isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other) == SLICE):
-        return False
-    if one[0] != "slice" or other[0] != "slice" or one == other or {one[3], other[3]} - {None, 1}:
-        return False
-    starts, ends = (one[1], other[1]), (one[2], other[2])
-    if starts == (None, None):
-        return None not in ends
-    return ends == (None, None) and None not in starts
 
 
 def _after(one: Place, other: Place) -> bool:

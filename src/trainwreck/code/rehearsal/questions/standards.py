@@ -20,7 +20,7 @@ KEEPS = frozenset(
 def not_standard(run: Rehearsing) -> Iterator[Answer]:
     """A sum subtracted where a mean is meant, or a division by the variance."""
     told: set[int] = set()
-    for centre, spread, rooted in _standardised(run):
+    for centre, spread, rooted in standardised(run):
         if centre.op in ("sum", "nansum"):
             wrong, text = centre, "the sum is subtracted here, not the mean: the inputs are far off zero"
         elif spread.op in ("var", "nanvar") and not rooted:
@@ -86,7 +86,7 @@ def _inverse(scale: Value) -> bool:
 def axes_apart(run: Rehearsing) -> Iterator[Answer]:
     """A mean and a spread of the same data along different axes."""
     told: set[int] = set()
-    for centre, spread, _ in _standardised(run):
+    for centre, spread, _ in standardised(run):
         one, other = _axis(centre), _axis(spread)
         if one == other or centre.op in ("sum", "nansum") or not _different(centre, one, other):
             continue
@@ -97,7 +97,7 @@ def axes_apart(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(wrong.place, text, (right.place,) if right.place is not None else ())
 
 
-def _standardised(run: Rehearsing) -> Iterator[tuple[Node, Node, bool]]:
+def standardised(run: Rehearsing) -> Iterator[tuple[Node, Node, bool]]:
     """(what is subtracted, what is divided by, whether a root was taken of it) of ``(x - mean) / std``."""
     for node in run.nodes:
         if node.op != "div" or len(node.inputs) < 2 or node.grad or not isinstance(node.inputs[0], Node):

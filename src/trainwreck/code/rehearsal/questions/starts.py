@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal.domain import Node, Place, Value
 from trainwreck.code.rehearsal.graph import graph, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.adapters import both_zero, starts_at_zero
+from trainwreck.code.rehearsal.questions.gradients import given_weights
 from trainwreck.code.rehearsal.questions.roles import JOINS, PRODUCTS, STRUCTURE, backwards, behind
 
 FLAT = frozenset(["relu", "relu6", "abs", "square", "norm"])
@@ -29,7 +30,7 @@ def stuck(run: Rehearsing) -> Iterator[Answer]:
 
     Those that get a gradient at zero leave it, and may then free others, until nothing changes any more."""
     losses = [e for e in backwards(run) if isinstance(e.subject, Node)]
-    if not losses or any(e.name in LOADS for e in run.tape) or any(True for _ in both_zero(run)):
+    if not losses or given_weights(run, LOADS) or any(True for _ in both_zero(run)):
         return
     starts = sorted(e.serial for e in run.tape if e.name == "backward")
     values = [n for e in losses for n in graph(e.subject)]

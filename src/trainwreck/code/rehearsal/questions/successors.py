@@ -12,9 +12,10 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.asked_states import CUTS, put_aside, states
 from trainwreck.code.rehearsal.questions.axes import along
 from trainwreck.code.rehearsal.questions.roles import JOINS, RAW, STRUCTURE
-from trainwreck.code.rehearsal.questions.targets import CUTS, LEAST_DISCOUNT, Fitted, fits, is_value, put_aside, states
+from trainwreck.code.rehearsal.questions.targets import LEAST_DISCOUNT, Fitted, fits, is_value
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of, parameters_behind, squared_error
 
 LARGEST = frozenset(["max", "maximum", "amax"])
@@ -65,6 +66,25 @@ def optimistic(run: Rehearsing) -> Iterator[Answer]:
             single = all(n.shape.dims[-1:] in ((1,), ()) or n.shape.open for n in parts(node.inputs[:2]))
             if len(critics) > 1 and single and _others(critics) and node.place is not None:
                 text = "of several critics the larger value is taken: what one overestimates is learned by all"
+                yield Answer(node.place, text, proof_of(one))
+                return
+
+
+def least_of_the_samples(run: Rehearsing) -> Iterator[Answer]:
+    """Critics are stacked, and the least is taken along another axis than theirs: over the samples."""
+    for one in fits(run):
+        for node in ancestors(one.found.value, through=lambda n: n.op not in RAW):
+            stacked, dim = node.inputs[0] if node.inputs else None, along(node)
+            if node.op not in LEAST or not isinstance(stacked, Node) or stacked.op != "stack" or node.place is None:
+                continue
+            inner = stacked.inputs[0] if stacked.inputs else None
+            sides = list(inner.items) if isinstance(inner, Items) else list(inner) if isinstance(inner, tuple) else []
+            critics = [parameters_behind(s) for s in sides if isinstance(s, Node)]
+            theirs = stacked.options.get("dim", stacked.inputs[1] if len(stacked.inputs) > 1 else 0)
+            closed = not stacked.shape.open and len(stacked.shape.dims) == 2
+            other = dim == 1 or (closed and dim == -1)  # of an open shape the last axis may be one of size 1
+            if len(critics) > 1 and theirs in (0, -2) and other and _others(critics):
+                text = "the least is taken over the samples here, and not over the critics"
                 yield Answer(node.place, text, proof_of(one))
                 return
 

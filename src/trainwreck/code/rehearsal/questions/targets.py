@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Iterator
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value, candidates
+from trainwreck.code.rehearsal.domain import Event, Node, Place, Value, candidates
 from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.asked_states import CUTS
 from trainwreck.code.rehearsal.questions.flags import Flag, ends, flags, key_of, over, timed
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import losses_of, number_of
@@ -18,9 +20,6 @@ from trainwreck.core.row import Row
 
 LEAST_DISCOUNT = 0.5
 """Discounts lie between 0.9 and 1 (Sutton and Barto, section 3.3); below a half something else is meant."""
-CUTS = frozenset(["sample", "argmax", "multinomial", "round", "bernoulli", "one_hot", "item", "numpy", "tolist", "int",
-                  "float", "clip", "choice"])  # fmt: skip
-"""Behind these stand actions: that they came from a network makes a reward no value."""
 CHOOSES = STRUCTURE | frozenset(
     "where setitem masked_fill mul add sub div neg either min max minimum maximum mean sum part clamp stack cat "
     "array asarray as_tensor from_numpy float_value nan_to_num amax amin".split()
@@ -77,11 +76,19 @@ def _bootstrap(node: Node, inside: set[int]) -> Bootstrap | None:
         numbers, factors = _factors(rest_)
         if not numbers or not all(LEAST_DISCOUNT < n <= 1 for n in numbers) or len(numbers) > 2:
             continue
+        if _averages(node, reward, numbers):
+            continue
         values = [f for f in factors if is_value(f)]
         if len(values) == 1 and _is_reward(reward, inside):
             others = tuple(f for f in factors if f is not values[0])
             return Bootstrap(node, reward, rest_, numbers, others, values[0])
     return None
+
+
+def _averages(node: Node, other: Node, numbers: tuple[float, ...]) -> bool:
+    """True for ``0.99 * old + 0.01 * new``: a running average, of weights mostly."""
+    share = _factors(other)[0] if "alpha" not in node.options else (number_of(node.options["alpha"]) or 0.0,)
+    return bool(share) and abs(math.prod(numbers) + math.prod(share) - 1) < 1e-6
 
 
 def _factors(value: Value, depth: int = 0) -> tuple[tuple[float, ...], tuple[Node, ...]]:
@@ -258,63 +265,7 @@ def _held(value: Value) -> Iterator[Node]:
         yield from parts(value)
 
 
-# ---------------------------------------------------------------------- the state that follows, the discount
-SELECTS = frozenset(["element", "setitem", "roll", "flip", "either", "narrow", "index_select"])
-
-
-def selected(value: Node) -> bool:
-    """True where rows are chosen from what a network said: of many states in a row, perhaps the next one."""
-    return any(
-        n.op in SELECTS or (n.op == "getitem" and not (isinstance(n.inputs[1], tuple) and len(n.inputs[1]) > 1))
-        for n in ancestors(value, through=lambda n: n.op not in RAW and n.op != "param")
-    )
-
-
-def states(value: Node) -> set[int]:
-    """The data that networks are asked about, on the way to a value: what was put aside, or came from no network."""
-    found: set[int] = set()
-    queue, seen = [value], {id(value)}
-    while queue and len(seen) < 600:
-        node = queue.pop()
-        for item in node.inputs[:1] if node.op.endswith("_as") else node.inputs:
-            for inner in parts(item):
-                if id(inner) in seen or inner.op == "param":
-                    continue
-                seen.add(id(inner))
-                if not put_aside(inner) and any(n.op == "param" for n in ancestors(inner, through=_not_cut)):
-                    queue.append(inner)
-                elif node.op in RAW | {"cat", "concat", "embedding"}:
-                    joined = parts(inner.inputs[:1]) if inner.op in ("cat", "concat", "concatenate") else (inner,)
-                    found |= {id(n) for n in joined}
-    return found
-
-
-def _not_cut(node: Node) -> bool:
-    return node.op not in CUTS and not put_aside(node)
-
-
-def put_aside(node: Node) -> bool:
-    """True for rows of what a program gathered before."""
-    at: Value = node
-    for _ in range(8):
-        if not isinstance(at, Node):
-            return isinstance(at, Items)
-        if at.op in ("setitem", "batch", "element"):
-            return True
-        if at.op not in STRUCTURE | {"array", "asarray", "stack", "concatenate", "as_tensor", "part"} or not at.inputs:
-            return False
-        at = at.inputs[0]
-    return False
-
-
-def first_call(value: Node, seen: Place | None) -> Place | None:
-    """Where the network is asked: the call on the way to a layer that stands where ``seen`` does, or the layer's."""
-    layer = next((n for n in ancestors(value) if n.op in RAW), None)
-    if layer is None:
-        return None
-    return next((p for p in (*layer.stack, layer.place) if p is not None and seen and p[1] is seen[1]), layer.place)
-
-
+# ---------------------------------------------------------------------- the discount
 def discounted_twice(run: Rehearsing) -> Iterator[Answer]:
     """The value that follows is multiplied by the same discount again."""
     for one in bootstraps(run):
@@ -390,11 +341,7 @@ __all__ = [
     "end_missing",
     "end_turned",
     "error_raised",
-    "first_call",
     "fits",
     "is_value",
-    "put_aside",
     "reward_discounted",
-    "selected",
-    "states",
 ]

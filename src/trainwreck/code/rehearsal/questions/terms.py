@@ -85,8 +85,26 @@ def _apart(term: Term) -> Iterator[Term]:
         for item in candidates(node):
             if isinstance(item, Node):
                 yield term._replace(node=item, sure=False, path=path)
+    elif (kept := floored(node)) is not None:
+        yield term._replace(node=kept, path=path)
     elif node.op in (STRUCTURE | PASSED) - {"detach", "detach_", "data"} and isinstance(first, Node):
         yield term._replace(node=first, path=path)
+
+
+def floored(node: Node) -> Node | None:
+    """What a floor above zero holds up (free bits of a divergence): ``kl.clamp(min=0.5)``, ``maximum(kl, floor)``.
+
+    No hinge, whose floor is zero: there what is taken off is no term of its own."""
+    if node.op not in ("clamp", "clip", "clamp_min", "maximum", "max") or not node.inputs:
+        return None
+    learned = [i for i in node.inputs[:2] if isinstance(i, Node) and i.grad]
+    floor = node.options.get("min", node.inputs[1] if len(node.inputs) > 1 else None)
+    if len(learned) != 1 or node.options.get("max") is not None or len(node.inputs) > 2 + ("min" in node.options):
+        return None
+    floor = next((i for i in node.inputs[:2] if i is not learned[0]), floor) if node.op in ("maximum", "max") else floor
+    number = number_of(floor)
+    known = number is not None and number > 0
+    return learned[0] if known or (isinstance(floor, Node) and number is None and not floor.grad) else None
 
 
 def _one(term: Term, item: Value, factor: float, path: tuple[Node, ...]) -> Iterator[Term]:
@@ -225,6 +243,8 @@ def averaged(term: Term) -> str:
     inner, over = kinds[-1]
     if len(kinds) > 1 and all(kind == "sum" for kind, _ in kinds):
         return "sum"
+    if inner == "mean" and over == (0,) and len(kinds) > 1 and all(kind == "sum" for kind, _ in kinds[:-1]):
+        return "sum of each"  # first the mean over the samples, then the sum of what is left
     if inner in ("mean",) and (over is None or len(kinds) == 1):
         return "mean" if all(k != "sum" for k, _ in kinds) else ""
     if inner == "batchmean" or (inner == "sum" and over is not None and over != (0,)):

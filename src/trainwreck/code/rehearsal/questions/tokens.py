@@ -233,11 +233,19 @@ def not_shifted(run: Rehearsing) -> Iterator[Answer]:
 
 def _told(shift: Shift) -> Iterator[Answer]:
     cut = shift.sliced if shift.moved and shift.sliced is not None else shift.target.cut
+    cut = None if cut is not None and _of_rows(cut) else cut
     cut = put_behind(shift.fed.inputs[0]) or cut
     place = cut.place if cut is not None and cut.place is not None else shift.loss.place
     if place is not None:
         text = "the target at each position is the very token that the network is given there"
         yield Answer(place, text, _proof(shift))
+
+
+def _of_rows(cut: Node) -> bool:
+    """True for a slice of whole rows of tokens: no token is left out by it."""
+    base, index = (*cut.inputs, None, None)[:2]
+    rows = isinstance(base, Node) and not base.shape.open and len(base.shape.dims) > 1
+    return cut.op == "getitem" and rows and not isinstance(index, tuple)
 
 
 def _lattice(shift: Shift) -> bool:
@@ -322,7 +330,8 @@ def _among(node: Node, fed: Node) -> bool:
         if at is None or at.op in ("matmul", "einsum", "bmm", "baddbmm"):
             break
         at = next((i for i in at.inputs if isinstance(i, Node) and i.grad), None)
-    sides = [i for i in (at or node).inputs if isinstance(i, Node) and i.op != "param"][:2]
+    count = 1 if node.op.startswith(("transformerdecoder", "transformerencoder")) else 2  # what follows is a memory
+    sides = [i for i in (at or node).inputs if isinstance(i, Node) and i.op != "param"][:count]
     return all(_over(side, fed) for side in sides)
 
 

@@ -15,6 +15,8 @@ MOVES = frozenset(
 """What leaves each token at its position."""
 FILLED = frozenset(["full", "zeros", "full_like", "zeros_like", "new_full", "new_zeros"])
 """What gives the same token everywhere: one for the start, the end, or no label."""
+COUNTS = frozenset("add sub mul floor_divide element int item getitem size tolist numpy".split())
+"""What numbers of positions are computed with: the same ones give the same."""
 END = "end"
 """Symbol of a position that is counted from the end."""
 
@@ -219,6 +221,6 @@ def _key(value: Value, depth: int = 0) -> object:
     """Equal for values that are computed alike from the same ones."""
     if not isinstance(value, Node) or depth > 8:
         return id(value) if isinstance(value, Node | Obj) else value
-    if value.op in ("add", "sub", "mul", "floor_divide", "element", "int", "item", "getitem", "size"):
+    if value.op in COUNTS:
         return (value.op, *(_key(i, depth + 1) for i in value.inputs))
     return id(value)

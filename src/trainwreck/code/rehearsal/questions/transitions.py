@@ -8,8 +8,9 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Turn, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.asked_states import first_call, put_aside, selected, states
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE
-from trainwreck.code.rehearsal.questions.targets import first_call, fits, put_aside, selected, states
+from trainwreck.code.rehearsal.questions.targets import fits
 from trainwreck.code.rehearsal.questions.terms import parameters_behind
 from trainwreck.core.row import Row
 
@@ -17,6 +18,10 @@ KEEPS = frozenset(["append", "add", "put", "appendleft", "push", "store", "remem
 ARRAYS = frozenset(["ravel", "flatten", "array", "concatenate", "copy", "astype", "stack", "getitem"])
 LEAST = 3
 """A record of a step has at least a state, an action and what follows."""
+
+
+MOST_VALUES, MOST_RECORDS = 24, 24
+"""More than a step of an environment has, and more than a program puts them aside in the rehearsal: other tables."""
 
 
 class Record(Row):
@@ -52,7 +57,7 @@ def records(run: Rehearsing) -> list[Record]:
             values = tuple(n for g in group for n in parts(g.inputs[1]))
             if len({_array(g) for g in group}) >= min(LEAST, len(group)) and len(values) >= LEAST:
                 found.append(Record(values, group[0].stack[-1], group[0].turns))
-        run.memo["records"] = found
+        run.memo["records"] = [r for r in found if len(r.values) <= MOST_VALUES][:MOST_RECORDS]
     made: list[Record] = run.memo["records"]
     return made
 
@@ -97,6 +102,13 @@ class Step(Row):
 
 
 def taken(run: Rehearsing) -> list[Step]:
+    if "steps taken" not in run.memo:
+        run.memo["steps taken"] = _taken(run)
+    made: list[Step] = run.memo["steps taken"]
+    return made
+
+
+def _taken(run: Rehearsing) -> list[Step]:
     found: list[Step] = []
     for record in records(run):
         action = _action(record)
@@ -229,6 +241,29 @@ def same_state(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
+def steps_apart(run: Rehearsing) -> Iterator[Answer]:
+    """States are picked by one draw of numbers, and the rewards that should belong to them by another one."""
+    for one in fits(run):
+        mine, theirs = _draw(one.output), _draw(one.found.reward)
+        if mine is None or theirs is None or mine is theirs or theirs.place is None:
+            continue
+        if any(n is mine for n in ancestors(theirs)) or any(n is theirs for n in ancestors(mine)):
+            continue
+        text = "each array is asked for rows of its own draw: state, action and reward are no longer of one step"
+        yield Answer(theirs.place, text, (one.event.place,) if one.event.place is not None else ())
+        return
+
+
+def _draw(value: Value) -> Node | None:
+    """The random numbers by which rows of what was put aside are picked."""
+    for node in ancestors(value, through=lambda n: n.op not in ("param", "setitem")):
+        index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+        drawn = isinstance(index, Node) and index.op in ("randint", "integers", "choice")
+        if drawn and isinstance(index, Node) and isinstance(node.inputs[0], Node) and not node.grad:
+            return index
+    return None
+
+
 def old_state_asked(run: Rehearsing) -> Iterator[Answer]:
     """The next action in a target is chosen from the state before."""
     for one in fits(run):
@@ -252,4 +287,13 @@ def old_state_asked(run: Rehearsing) -> Iterator[Answer]:
                     return
 
 
-__all__ = ["exchanged", "moved_early", "never_moved", "old_state_asked", "records", "same_state", "stays_put"]
+__all__ = [
+    "exchanged",
+    "moved_early",
+    "never_moved",
+    "old_state_asked",
+    "records",
+    "same_state",
+    "stays_put",
+    "steps_apart",
+]

@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.marked_masks import marked
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE, backwards, users
 from trainwreck.code.rehearsal.questions.terms import number_at, number_of, terms
 
@@ -16,6 +17,7 @@ TESTS = frozenset(["eq", "ne", "invert", "lt", "gt", "le", "ge"])
 PASSES = STRUCTURE | {"float", "bool", "stack", "cat", "tensor", "as_tensor", "array", "or", "and", "logical_not"}
 SCORES = frozenset(["gather", "take_along_dim", "log_softmax"])
 MOST = 40
+ERRORS = frozenset(["pow", "square", "abs"])
 TABLE = 2
 """Axes of flags that tell tokens: samples and positions."""
 
@@ -50,12 +52,13 @@ def _plain_mean(event: Event) -> Node | None:
     """The average of a loss of each token, of which nothing was taken out."""
     found = terms(event.subject)
     for term in found:
-        if len(term.reductions) != 1 or term.reductions[0].op != "mean" or term.factors:
+        over_all = [r for r in term.reductions if not r.inputs[1:] and not r.options]
+        if len(over_all) != 1 or any(r.op != "mean" for r in term.reductions) or term.factors:
             continue
-        whole = term.reductions[0]
+        whole = over_all[0]
         axes = [i for i in (*whole.inputs[1:], whole.options.get("dim"), whole.options.get("axis")) if i is not None]
         behind = list(ancestors(term.node, through=lambda n: n.grad))
-        each = any(n.op in SCORES or n.options.get("reduction") == "none" for n in behind)
+        each = any(n.op in SCORES or n.options.get("reduction") == "none" for n in behind) or term.node.op in ERRORS
         kept = any(n.options.get("ignore_index") is not None or n.op in ("where", "masked_fill") for n in behind[:MOST])
         if not axes and each and not kept:
             return whole
@@ -64,6 +67,8 @@ def _plain_mean(event: Event) -> Node | None:
 
 def _flags(node: Node) -> bool:
     """True for zeros and ones, of each token of each sample."""
+    if node.op == "setitem":
+        return len(node.shape.dims) == TABLE and marked(node) is False
     if node.op not in ("float", "tensor", "as_tensor", "stack", "bool", "long", "int", "to"):
         return False
     dims = node.shape.dims

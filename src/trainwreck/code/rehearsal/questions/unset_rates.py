@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Place
+from trainwreck.code.rehearsal.domain import Event, Node, Place
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import steps
+from trainwreck.code.rehearsal.questions.own_updates import MOVES
 from trainwreck.code.rehearsal.questions.schedules import schedules
 from trainwreck.code.scopes import Scope
 
@@ -26,13 +27,29 @@ def unset(run: Rehearsing) -> Iterator[Answer]:
     if any(e.name == "set_rate" for e in run.tape) or schedules(run) or _written_somewhere(run):
         return
     told: set[int] = set()
-    for step in steps(run):
+    for step in steps(run) or _by_hand(run):
         for turn in step.turns:
             for name, place in _worked_out(run, turn.node, turn.scope):
                 if id(place[0]) not in told and not _read(turn.scope, name):
                     told.add(id(place[0]))
                     text = f"{name} is worked out here in each turn, and the optimizer never gets it: its rate stays"
                     yield Answer(place, text, (step.place,) if step.place is not None else ())
+
+
+def _by_hand(run: Rehearsing) -> list[Event]:
+    """Where a class of the program moves the weights, whose rate is an attribute that only ``__init__`` sets."""
+    found = [e for e in run.tape if e.name in MOVES and isinstance(e.subject, Node) and e.subject.op == "param"]
+    rated = [e for e in found if e.turns and e.place is not None and e.place[1].owner is not None]
+    return rated if len(rated) == len(found) and not _set_outside(run) else []
+
+
+def _set_outside(run: Rehearsing) -> bool:
+    """True where anything but the making of an object sets a rate: ``opt.lr = rate``."""
+    for scope in run.project.scopes:
+        for node in scope.nodes if scope.name != "__init__" else ():
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and RATE.search(node.attr):
+                return True
+    return False
 
 
 def _written_somewhere(run: Rehearsing) -> bool:
@@ -73,9 +90,13 @@ def _read(scope: Scope, name: str) -> bool:
     }
     own = any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) and id(n) not in shown
               for n in scope.nodes)  # fmt: skip
-    inner = any(
-        isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
-        for child in scope.children
-        for n in ast.walk(child.node)
-    )
+    inner = any(_read_inside(child, name) for child in scope.children)
     return own or inner or any(isinstance(n, ast.Global | ast.Nonlocal) and name in n.names for n in scope.nodes)
+
+
+def _read_inside(scope: Scope, name: str) -> bool:
+    """True where a function within reads the name, and not one of its own."""
+    if scope.kind == "function" and name in scope.bindings:
+        return False
+    reads = (n for n in scope.nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load))
+    return any(True for _ in reads) or any(_read_inside(child, name) for child in scope.children)

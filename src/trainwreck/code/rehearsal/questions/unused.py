@@ -27,7 +27,7 @@ def never_called(run: Rehearsing) -> Iterator[Answer]:
     learning = {id(p) for s in steps(run) if s.turns for p in held(s)}
     if not learning or any(opaque(e.subject) for e in backwards(run)) or any(e.name == "wrap" for e in run.tape):
         return  # DDP finds them itself: ``ddp-unused-parameters``
-    ran = {id(e.subject) for e in run.tape if e.name == "forward"}
+    ran = {id(e.subject) for e in run.tape if e.name == "forward"} | given_away(run)
     for root in run.objects:
         if root.cls is None or not is_module(root):
             continue
@@ -50,6 +50,11 @@ def never_called(run: Rehearsing) -> Iterator[Answer]:
         if idle:
             names = ", ".join(name for name, _ in idle)
             yield Answer(idle[0][1], f"the optimizer holds {names}, and nothing ever calls what was built here")
+
+
+def given_away(run: Rehearsing) -> set[int]:
+    """Modules that were put into something of which it isn't known what it runs (a layer of a pretrained network)."""
+    return {id(v) for n in run.nodes if n.op != "param" for v in n.attributes.values() if is_module(v)}
 
 
 def _read(project: Project, name: str) -> bool:

@@ -13,10 +13,13 @@ from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import REDUCTIONS
 from trainwreck.code.rehearsal.questions.roles import backwards
+from trainwreck.code.rehearsal.questions.trails import trail
 from trainwreck.code.scopes import FunctionNode
 
 TESTS = frozenset(["lt", "le", "gt", "ge", "eq", "ne"])
 PADS = pattern(r"(^|_)pad(ding)?(_|$)", re.IGNORECASE)
+MASK = pattern(r"mask|valid|real|keep|pad", re.IGNORECASE)
+LENGTHS = pattern(r"(^|_)(lengths?|lens|seq_?lens?)$", re.IGNORECASE)
 FLIPS = frozenset(["invert", "logical_not", "float", "bool", "to", "getitem", "element", "batch", "part", "unsqueeze"])
 MAX_STEPS = 10
 
@@ -34,7 +37,8 @@ def never_asked(run: Rehearsing) -> Iterator[Answer]:
         if not isinstance(event.result, Node) or id(event.result) not in learned:
             continue
         for name, value in _given(event):
-            if not _marks_padding(value) or not isinstance(value, Node):
+            told_by = isinstance(value, Node) and (_marks_padding(value) or _of_tokens(run, name, value))
+            if not isinstance(value, Node) or not (told_by or _lengths(name, value)):
                 continue
             place = _last_return(event)
             if id(value) in learned or place is None or id(place[0]) in told:
@@ -98,6 +102,21 @@ def _marks_padding(value: Value) -> bool:
             return False
         value = value.inputs[0]
     return False
+
+
+def _of_tokens(run: Rehearsing, name: str, value: Node) -> bool:
+    """``ids != 0`` that is handed over as a mask, of numbers that an embedding looks up."""
+    tested = value.op in ("eq", "ne") and len(value.inputs) > 1 and isinstance(value.inputs[1], int)
+    tokens = trail(value.inputs[0]) if tested and MASK.search(name) else None
+    if tokens is None:
+        return False
+    tables = (n for n in run.nodes if n.op == "embedding" and n.inputs)
+    return any((found := trail(n.inputs[0])) is not None and found.root is tokens.root for n in tables)
+
+
+def _lengths(name: str, value: Node) -> bool:
+    """True for how long each row is, handed over as that."""
+    return bool(LENGTHS.search(name)) and not value.grad and any(n.op == "len" for n in near(value, 12))
 
 
 def _last_return(event: Event) -> Place | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Place
+from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import bounds, core, unknown
 from trainwreck.code.rehearsal.questions.terms import (
@@ -173,6 +174,37 @@ def one_sign_wrong(run: Rehearsing) -> Iterator[Answer]:
             text = f"{what.get(id(wrong), 'the square of the mean')} enters the KL term with the wrong sign"
             yield Answer(_signed_at(wrong) or event.place, f"{text}: it has no lower bound", (event.place,))
             return
+
+
+def logarithm_missing(run: Rehearsing) -> Iterator[Answer]:
+    """``exp(v) + mean ** 2`` without ``- v``: what is to hold the variance near that of the prior pulls it to zero."""
+    for event, found in losses_of(run):
+        for term in found:
+            spread = variance_of(term.node)
+            beside = [t for t in found if t is not term and _alike(t, term)]
+            square = next((t for t in beside if _square_of_output(t.node) and variance_of(t.node) is None), None)
+            if spread is None or square is None or not term.sure or term.sign != 1 or square.sign != 1:
+                continue
+            mine = {id(n) for n in _spread_of(spread)}
+            others = [n for t in found if t is not term for n in ancestors(t.node, through=lambda n: n.grad)]
+            logs = any(n.op == "log" for t in beside for n in ancestors(t.node))
+            if logs or any(id(n) in mine for t in beside for n in core(t.node)):
+                continue
+            drawn = any(n.op == "mul" and _noisy(n) and mine & {id(a) for a in ancestors(n)} for n in others)
+            if drawn and abs(square.weight) == abs(term.weight) and event.place is not None:
+                text = "the logarithm of the variance is no part of this: the closer to 0 it is, the less it costs"
+                yield Answer(_signed_at(term) or event.place, text, (event.place,))
+                return
+
+
+def _spread_of(spread: Node) -> list[Node]:
+    """What the variance is made of: the output in ``exp``, or the deviation itself."""
+    inner = spread.inputs[0] if spread.inputs else None
+    return core(inner) if spread.op in ("exp", "pow", "square", "mul") and isinstance(inner, Node) else core(spread)
+
+
+def _noisy(product: Node) -> bool:
+    return any(isinstance(i, Node) and i.op in ("randn_like", "randn", "normal") for i in product.inputs)
 
 
 def _alike(one: Term, other: Term) -> bool:

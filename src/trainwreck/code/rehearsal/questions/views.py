@@ -84,6 +84,9 @@ def _contrastive(run: Rehearsing, event: Event) -> bool:
     for node in ancestors(event.subject, through=lambda n: n.grad):
         if node.op in ("cross_entropy", "nll_loss") and len(node.inputs) > 1:
             target = node.inputs[1]
+            several = isinstance(target, Node) and not target.shape.open and len(target.shape.dims) > 1
+            if several and not any(n.op == "eye" for n in near(target, 12)):
+                continue  # one for each position: tokens, that may be counted too
             if isinstance(target, Node) and any(n.op in ("arange", "eye", "roll") for n in near(target, 12)):
                 return True
         if node.op in ("diag", "diagonal", "logsumexp", "triplet_margin_loss", "eye"):

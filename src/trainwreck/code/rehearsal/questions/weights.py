@@ -8,12 +8,14 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, loss_place, losses
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds, loss_place, losses, trained
 
 COUNTS = frozenset(["bincount", "value_counts", "Counter", "histc", "counts"])
 KEEPS = STRUCTURE | frozenset(
-    ["sqrt", "clamp", "clip", "clamp_min", "float", "maximum", "log1p", "add", "softmax", "log"]
+    ["sqrt", "clamp", "clip", "clamp_min", "float", "maximum", "log1p", "add", "softmax", "log", "buffer"]
 )
+WRAPS = frozenset(["tensor", "as_tensor", "float", "to", "buffer", "sqrt", "clamp"])
+SINGLE = frozenset(["cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"])
 SUMMARIES = frozenset(["sum", "mean", "max", "min", "len", "norm", "numel", "size", "median"])
 """What makes one number of the counts: weights that are divided by it keep their sense."""
 
@@ -29,6 +31,70 @@ def grow(run: Rehearsing) -> Iterator[Answer]:
         if sense > 0 and place is not None:
             proof = (loss.place,) if loss.place is not None else ()
             yield Answer(place, "these weights grow with the number of samples of a class", proof)
+
+
+def looked_up(run: Rehearsing) -> Iterator[Answer]:
+    """Losses of single samples times a weight that is looked up by their label, and grows with how common it is."""
+    for node in trained(run):
+        if node.op != "mul" or len(node.inputs) < 2:
+            continue
+        for weight, loss in (node.inputs[:2], node.inputs[1::-1]):
+            label = (
+                weight.inputs[1] if isinstance(weight, Node) and weight.op == "getitem" and not weight.grad else None
+            )
+            if not isinstance(label, Node) or not isinstance(loss, Node) or loss.op not in SINGLE:
+                continue
+            if not any(i is label or i in label.inputs[:1] for i in loss.inputs[1:2] if isinstance(i, Node)):
+                continue
+            sense, made = _sense(weight.inputs[0], 0) if isinstance(weight, Node) else (0, None)
+            place = node.place if _plain_share(weight) else made or node.place
+            if sense > 0 and place is not None:
+                proof = (node.place,) if node.place is not None else ()
+                yield Answer(place, "these weights grow with the number of samples of a class", proof)
+                return
+
+
+def _plain_share(weight: Value) -> bool:
+    """True where counts, or counts over how many there are, are looked up as they are: nothing was made a weight."""
+    base = weight.inputs[0] if isinstance(weight, Node) and weight.inputs else None
+    top = base.inputs[0] if isinstance(base, Node) and base.op == "div" and base.inputs else base
+    while isinstance(top, Node) and top.op in ("float", "double", "astype") and top.inputs:
+        top = top.inputs[0]
+    return isinstance(top, Node) and top.op in COUNTS
+
+
+def turned_over(run: Rehearsing) -> Iterator[Answer]:
+    """``pos_weight`` as positives over negatives: the rarer they are, the less they count."""
+    for loss in losses(run, "binary_cross_entropy_with_logits"):
+        weight = loss.options.get("pos_weight")
+        for _ in range(6):
+            if not isinstance(weight, Node) or weight.op not in STRUCTURE | WRAPS or not weight.inputs:
+                break
+            first = weight.inputs[0]
+            weight = first.items[0] if isinstance(first, Items) and len(first.items) == 1 else first
+        if not isinstance(weight, Node) or weight.op != "div" or len(weight.inputs) < 2 or weight.place is None:
+            continue
+        if (_side(weight.inputs[0]), _side(weight.inputs[1])) == ("pos", "neg"):
+            text = "pos_weight is positives over negatives here; it means negatives over positives"
+            yield Answer(weight.place, text, (loss.place,) if loss.place is not None else ())
+            return
+
+
+def _side(value: Value, depth: int = 0) -> str:
+    """``pos`` for the number (or share) of ones among labels of zeros and ones, ``neg`` for that of zeros."""
+    first = value.inputs[0] if isinstance(value, Node) and value.inputs else None
+    if not isinstance(value, Node) or not isinstance(first, Node | int | float) or depth > 8:
+        return ""
+    if value.op in ("sum", "mean", "count_nonzero") and isinstance(first, Node):
+        if first.op == "eq" and len(first.inputs) > 1:
+            return "neg" if first.inputs[1] == 0 else "pos" if first.inputs[1] == 1 else ""
+        if first.op == "sub" and first.inputs[0] == 1:
+            return "neg" if (found := bounds(first.inputs[1])).low == 0 and found.high == 1 else ""
+        return "pos" if (found := bounds(first)).low == 0 and found.high == 1 and first.op != "invert" else ""
+    if value.op == "sub" and len(value.inputs) > 1:
+        total = isinstance(first, int | float) or first.op in ("len", "size", "numel")
+        return {"pos": "neg", "neg": "pos"}.get(_side(value.inputs[1], depth + 1), "") if total else ""
+    return _side(first, depth + 1) if value.op in KEEPS | {"item", "int"} else ""
 
 
 def twice(run: Rehearsing) -> Iterator[Answer]:

@@ -98,7 +98,7 @@ def _holds(window: Window, target: Window) -> bool:
     if target.single:
         return start > 0
     # of equal length: each element has its own target, some steps ahead, which a causal network does not see
-    return start > 1 and beyond is not None and beyond > 0 and beyond != start
+    return start > 1 and beyond is not None and beyond >= 0 and beyond != start
 
 
 def columns(series: Node) -> list[Node]:
@@ -140,7 +140,7 @@ def windows_behind(value: Node, *, learned: bool, through: frozenset[str] = PASS
     queue, seen = [value], {id(value)}
     while queue and len(seen) < 600:
         node = queue.pop()
-        if picks(node):
+        if picks(node) or _further_axis(node):
             queue += [n for n in parts(node.inputs[0]) if id(n) not in seen]
             seen |= {id(n) for n in parts(node.inputs[0])}
             continue
@@ -156,6 +156,12 @@ def windows_behind(value: Node, *, learned: bool, through: frozenset[str] = PASS
                     seen.add(id(inner))
                     queue.append(inner)
     return found
+
+
+def _further_axis(node: Node) -> bool:
+    """True for ``x[..., None]`` and ``x[:, None]``."""
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else ()
+    return isinstance(index, tuple) and None in index and all(i is None or _whole(i) for i in index)
 
 
 def picks(node: Node) -> bool:

@@ -60,7 +60,7 @@ class Bench:
     ) -> None:
         import numpy as np
 
-        for name in ("operations", "arrangements", "draws"):
+        for name in ("operations", "arrangements", "draws", "likelihoods"):
             import_module(f"trainwreck.code.rehearsal.trial.{name}")
         self.np: Any = np
         self.known: dict[int, Array] = dict(known or {})

@@ -18,6 +18,7 @@ from trainwreck.code.facts import names, optimizers, trains
 from trainwreck.code.order import loops
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.both_zero import never_leaves
 from trainwreck.code.rehearsal.questions.depth import faded
 from trainwreck.code.rehearsal.questions.initial import faint, wide
 from trainwreck.code.rehearsal.questions.same_weights import all_alike
@@ -195,7 +196,7 @@ CONSTANT = frozenset(["zeros_", "ones_", "constant_", "fill_", "zero_"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), stuck, wide, faint, faded, all_alike)
+    yield from further(__name__, project, _written(project), stuck, wide, faint, faded, all_alike, never_leaves)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.cut_logits import cut_at_zero
+from trainwreck.code.rehearsal.questions.ranges import below_zero
 from trainwreck.code.rehearsal.questions.units import off_from_the_start
 from trainwreck.core.evidence import Evidence
 
@@ -66,4 +67,4 @@ for x, y in loader:
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, answers(__name__, project, off_from_the_start), cut_at_zero)
+    yield from further(__name__, project, answers(__name__, project, off_from_the_start), cut_at_zero, below_zero)

@@ -18,6 +18,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.masks import turned_round
 from trainwreck.code.rehearsal.questions.padding_masks import padding_kept
+from trainwreck.code.rehearsal.questions.told_padding import tokens_left_out
 from trainwreck.code.rehearsal.questions.visibility import reversed_order
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -55,7 +56,7 @@ def find(project: Project) -> Iterator[Evidence]:
         found = list(_written(project))
         yield from found
     if not found:
-        yield from further(__name__, project, answers(__name__, project, turned_round), reversed_order)
+        yield from further(__name__, project, answers(__name__, project, turned_round), reversed_order, tokens_left_out)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -17,6 +17,7 @@ from trainwreck.code.calls import last_name, written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.constant_tables import never_learns
 from trainwreck.code.rehearsal.questions.registering import in_plain_containers
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -65,7 +66,7 @@ PLAIN = pattern(r"^(list|dict)$")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), in_plain_containers)
+    yield from further(__name__, project, _written(project), in_plain_containers, never_learns)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -12,13 +12,11 @@ import re
 from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name, written
-from trainwreck.code.facts import (
-    text_of,
-)
+from trainwreck.code.facts import source, text_of
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.positions import left_out, nowhere
+from trainwreck.code.rehearsal.questions.positions import by_sample, left_out, nowhere
 from trainwreck.code.rehearsal.questions.same_tokens import same_everywhere
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -80,19 +78,23 @@ class Tagger(nn.Module):
     def forward(self, tokens):
         return self.enc(self.emb(tokens) + self.places)
 """
+ATTENDS = pattern(
+    r"MultiheadAttention|TransformerEncoder|scaled_dot_product_attention|\battn\b|attention", re.IGNORECASE
+)
 PLACE = pattern(r"pos|rope|rotary|alibi|arange|sin\(|wpe|time|LSTM|GRU|Conv|freqs|relative", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
     found = list(_nowhere(project)) or list(_made_and_unused(project))
-    yield from further(__name__, project, found, left_out, nowhere, same_everywhere)
+    yield from further(__name__, project, found, left_out, nowhere, same_everywhere, by_sample)
 
 
 def _made_and_unused(project: Project) -> Iterator[Evidence]:
     """An embedding of positions that is made and never added."""
     for owner in modules(project):
         forward = owner.method("forward")
-        if forward is None or not _embeds(owner, forward):
+        attends = forward is not None and ATTENDS.search(source(project))
+        if forward is None or not (_embeds(owner, forward) or attends):
             continue
         for name, bindings in owner.attributes.items():
             if not re.match(r"(pos(ition(s|al)?)?|wpe|pe)(_?(emb\w*|enc\w*|embedding|encoding))?$", name):
@@ -105,7 +107,14 @@ def _made_and_unused(project: Project) -> Iterator[Evidence]:
             made = [b for b in bindings if isinstance(b.value, ast.Call)]
             if made and not read:
                 text = f"self.{name} is made and never added: the order of the tokens makes no difference"
-                yield sighting(__name__, _entrance(owner, forward) or (made[0].node, made[0].scope), text)
+                place = _entrance(owner, forward) or _joined(forward) or (made[0].node, made[0].scope)
+                yield sighting(__name__, place, text)
+
+
+def _joined(forward: Scope) -> tuple[ast.AST, Scope] | None:
+    """Where patches and the token of the class are put behind one another, as it is done before positions are added."""
+    calls = [n for n in ast.walk(forward.node) if isinstance(n, ast.Call) and last_name(n.func) in ("cat", "concat")]
+    return (calls[0], forward) if len(calls) == 1 else None
 
 
 def _embeds(owner: Scope, forward: Scope) -> bool:

@@ -14,6 +14,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.forms import attention_scaled_up
 from trainwreck.code.rehearsal.questions.ranges import out_of_reach
+from trainwreck.code.rehearsal.questions.unscaled import attention_unscaled
 from trainwreck.core.evidence import Evidence
 
 _REGRESSION = """
@@ -70,3 +71,4 @@ GOOD = (
 def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, out_of_reach)
     yield from answers(__name__, project, attention_scaled_up)
+    yield from answers(__name__, project, attention_unscaled)

@@ -18,7 +18,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.copied_weights import tied_by_copy
+from trainwreck.code.rehearsal.questions.copied_weights import tied_by_copy, untied
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules
@@ -73,7 +73,7 @@ class Lm(nn.Module):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), tied_by_copy)
+    yield from further(__name__, project, _seen(project), tied_by_copy, untied)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -23,7 +23,7 @@ from trainwreck.code.rehearsal.questions.actors import cut_off
 from trainwreck.code.rehearsal.questions.branches import looks_only
 from trainwreck.code.rehearsal.questions.cutoff import used_as_numbers
 from trainwreck.code.rehearsal.questions.cuts import detached
-from trainwreck.code.rehearsal.questions.equations import derivative_cut_off
+from trainwreck.code.rehearsal.questions.equations import derivative_cut_off, derivative_of_a_number
 from trainwreck.code.rehearsal.questions.partly import latent_cut_off
 from trainwreck.code.rehearsal.questions.summands import without_gradient
 from trainwreck.code.rule import guess, sighting
@@ -105,6 +105,7 @@ def find(project: Project) -> Iterator[Evidence]:
             looks_only,
             without_gradient,
             derivative_cut_off,
+            derivative_of_a_number,
             used_as_numbers,
             latent_cut_off,
             cut_off,

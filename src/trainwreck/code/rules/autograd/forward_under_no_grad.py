@@ -214,11 +214,21 @@ def _parts(project: Project) -> Iterator[Evidence]:
             ]
             around = [_switched_off(project, c) for c in uses]
             first = _in_the_step(project, uses)
-            off = around[first] if uses else None
+            off = around[first] if uses and not _called_elsewhere(project, f"self.{name}") else None
             if uses and all(a is not None for a in around) and not KEEPERS.search(name) and off is not None:
                 text = f"self.{name} is among the trained parameters and only runs without gradients"
                 yield sighting(__name__, (off, uses[first].scope), text)
                 break
+
+
+def _called_elsewhere(project: Project, name: str) -> bool:
+    """True where an attribute of the object is called from outside: ``player.net(x)`` beside ``self.net(x)``."""
+    own, _, attribute = name.partition(".")
+    return own == "self" and any(
+        isinstance(node.func, ast.Attribute) and node.func.attr == attribute and written(node.func.value) != "self"
+        for walked in project.walked.values()
+        for node, _ in walked.calls
+    )
 
 
 def _in_the_step(project: Project, uses: list[Call]) -> int:
@@ -251,7 +261,7 @@ def _networks(project: Project) -> Iterator[Evidence]:
                 for walked in project.walked.values()
                 for n in ast.walk(walked.top.node)
             )
-            if looped:
+            if looped or _called_elsewhere(project, name):
                 continue  # it runs under another name too
             around = [_switched_off(project, c) for c in uses]
             if any(name in c.scope.params and c.scope is not item.scope for c in uses) or name in item.scope.params:

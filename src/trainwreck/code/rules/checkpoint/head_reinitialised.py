@@ -1,7 +1,8 @@
 """Loaded weights are overwritten with fresh ones.
 
 What: after ``load_state_dict``, ``from_pretrained`` or a pretrained constructor, ``model.apply(init...)``,
-``init_weights()`` or ``reset_parameters()`` runs over the whole model.
+``init_weights()`` or ``reset_parameters()`` runs over the whole model. Or a fresh network takes the place of the one
+that was trained.
 Why it matters: training starts from random weights although a checkpoint was loaded; nothing says so.
 When it is fine: for a new head only, or where the initialisation stands before loading.
 """
@@ -16,6 +17,7 @@ from trainwreck.code.facts import later, text_of
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.left_untrained import never_the_trained_one
 from trainwreck.code.rehearsal.questions.replaced import drawn_anew, left_aside, replaced, thrown_away
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -75,7 +77,8 @@ DRAWS = pattern(r"init\.\w+_\(|\.(normal_|uniform_|zero_|fill_)\(|reset_paramete
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), replaced, thrown_away, drawn_anew, left_aside)
+    asked = (replaced, thrown_away, drawn_anew, left_aside, never_the_trained_one)
+    yield from further(__name__, project, _written(project), *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -19,6 +19,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.anchors import compared_with_itself
 from trainwreck.code.rehearsal.questions.checkpoints import by_reference
 from trainwreck.code.rehearsal.questions.keeping import same_network, written_back
+from trainwreck.code.rehearsal.questions.merged_weights import of_one_network
 from trainwreck.code.rehearsal.questions.one_network import moved_towards_itself
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import is_module
@@ -110,6 +111,7 @@ def find(project: Project) -> Iterator[Evidence]:
         written_back,
         compared_with_itself,
         moved_towards_itself,
+        of_one_network,
     )
 
 

@@ -17,7 +17,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import is_torch
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
-from trainwreck.code.rehearsal.questions.weights import grow, twice
+from trainwreck.code.rehearsal.questions.weights import grow, looked_up, turned_over, twice
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -178,7 +178,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(answers(__name__, project, grow))
     yield from found
     if not found:
-        yield from further(__name__, project, _written(project), twice)
+        yield from further(__name__, project, _written(project), looked_up, turned_over, twice)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -17,6 +17,7 @@ from trainwreck.code.flow import Step, back
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.copies import before_the_split, in_a_list
+from trainwreck.code.rehearsal.questions.twins import joined_with_itself, overlapping_at_random
 from trainwreck.code.rule import sighting
 from trainwreck.code.splits import Split, random_splits
 from trainwreck.core.evidence import Evidence
@@ -77,7 +78,9 @@ ROW_BY_ROW = frozenset(["flip", "fliplr", "flipud", "roll", "clone", "copy", "ro
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), before_the_split, in_a_list)
+    yield from further(
+        __name__, project, _written(project), before_the_split, in_a_list, joined_with_itself, overlapping_at_random
+    )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

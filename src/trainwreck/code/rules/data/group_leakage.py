@@ -106,7 +106,8 @@ def find(project: Project) -> Iterator[Evidence]:
 
 
 def _named(project: Project) -> Iterator[Evidence]:
-    if BY_GROUP.search(source(project)):
+    lines = (line for line in source(project).splitlines() if not line.lstrip().startswith(("import ", "from ")))
+    if any(BY_GROUP.search(line) for line in lines):
         return
     shared = next(_groups(project), None)
     if shared is None:

@@ -25,6 +25,7 @@ from trainwreck.code.rehearsal.questions.scale import large_inputs
 from trainwreck.code.rehearsal.questions.standards import not_standard, put_together_wrongly
 from trainwreck.code.rehearsal.questions.transforms import unscaled
 from trainwreck.code.rule import sighting
+from trainwreck.code.scaled_unread import scaled_in_vain
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -109,7 +110,9 @@ def find(project: Project) -> Iterator[Evidence]:
 
 
 def _bytes(project: Project) -> Iterator[Evidence]:
-    """Pixels that are read as bytes, and never scaled."""
+    """Pixels that are read as bytes, and never scaled; data that are scaled, and used as they were."""
+    for unread in (u for scope in project.scopes for u in scaled_in_vain(project, scope) if not u.beside):
+        yield sighting(__name__, (unread.node, unread.scope), unread.text)
     if not trains(project) or SCALES.search(source(project)):
         return
     for call in project.calls("float", "tensor", "to", "FloatTensor", "astype"):

@@ -12,30 +12,52 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from trainwreck.code.arranged import arranged_alone
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.chunks import first_chunk_again
+from trainwreck.code.cut_apart import column_shuffled, cut_apart
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.beside_tables import put_beside, reordered_alone
 from trainwreck.code.rehearsal.questions.bootstrap import wrong_step
 from trainwreck.code.rehearsal.questions.buffers import reused
+from trainwreck.code.rehearsal.questions.columns_of_rows import first_rows_again
 from trainwreck.code.rehearsal.questions.draws import drawn_apart
 from trainwreck.code.rehearsal.questions.feeding_noise import other_condition
 from trainwreck.code.rehearsal.questions.laid_out import laid_out_otherwise
 from trainwreck.code.rehearsal.questions.listed_files import listed_in_any_order, listed_otherwise
+from trainwreck.code.rehearsal.questions.moved_between import cut_to_fit, parted_and_joined, shuffled_between
 from trainwreck.code.rehearsal.questions.order import misaligned
+from trainwreck.code.rehearsal.questions.order_for_rank import order_taken_for_rank
 from trainwreck.code.rehearsal.questions.own_pairs import beside_the_partner
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
 from trainwreck.code.rehearsal.questions.rolled import rolled_apart
 from trainwreck.code.rehearsal.questions.sorted_rows import never_put_back
-from trainwreck.code.rehearsal.questions.transitions import exchanged, moved_early, never_moved, old_state_asked
+from trainwreck.code.rehearsal.questions.transitions import (
+    exchanged,
+    moved_early,
+    never_moved,
+    old_state_asked,
+    steps_apart,
+)
+from trainwreck.code.rehearsal.questions.unpicked import first_rows_beside
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import CONVERSIONS, is_loss
 from trainwreck.core.evidence import Evidence
 
 BAD = (
+    """
+class Pieces:
+    def __init__(self, tunes, moods, size):
+        self.tunes = sorted(tunes, key=len)  # expect
+        self.moods = moods
+        self.size = size
+    def __iter__(self):
+        for s in range(0, len(self.tunes), self.size):
+            yield self.tunes[s : s + self.size], self.moods[s : s + self.size]
+""",
     """
 import numpy as np
 def main(rng):
@@ -130,19 +152,29 @@ def find(project: Project) -> Iterator[Evidence]:
         misplaced_positive,
         wrong_step,
         beside_the_partner,
+        shuffled_between,
+        cut_to_fit,
+        parted_and_joined,
+        first_rows_beside,
+        order_taken_for_rank,
     )
     steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition, listed_otherwise)
-    read = (listed_in_any_order, put_beside, reordered_alone, laid_out_otherwise)
+    read = (listed_in_any_order, put_beside, reordered_alone, laid_out_otherwise, first_rows_again, steps_apart)
     yield from further(__name__, project, _written(project), *asked, *steps, *read)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
+    for node, place, other in arranged_alone(project):
+        text = f"this is put in another order, {other} is not, and both are read by the same number"
+        yield sighting(__name__, (node, place), text)
     for scope in project.scopes:
         if scope.kind == "class":
             yield from _attributes(project, scope)
         else:
             yield from _first_labels(project, scope)
             yield from _permuted(project, scope)
+            for apart in (*cut_apart(project, scope), *column_shuffled(project, scope)):
+                yield sighting(__name__, (apart.node, apart.scope), apart.text)
             yield from _shuffled(project, scope)
 
 
@@ -236,13 +268,18 @@ def _bare(node: ast.expr) -> ast.expr:
 def _shuffled(project: Project, scope: Scope) -> Iterator[Evidence]:
     """One of two lists that were made together is shuffled, also under another name or as a parameter."""
     shuffles = [c for c in project.calls("shuffle") if c.scope is scope and len(c.node.args) >= 1]
-    if not shuffles or "seed" in written(scope.node):
+    if not shuffles or any("seed" in c.name or c.name in ("set_state", "setstate") for c in _behind(shuffles)):
         return
     moved = {written(c.node.args[0]) for c in shuffles}
     together = [{written(a) for a in c.node.args} for c in shuffles]  # scikit-learn's takes several arrays
     for one, other in dict.fromkeys([*((a, b) for a, b, _ in _pairs(scope)), *_given_together(project, scope)]):
         both = {n: _copies(scope, n) for n in (one, other)}
         hit = [n for n in (one, other) if both[n] & moved]
+        apart = [c for c in shuffles if len(c.node.args) == 1 and written(c.node.args[0]) in (one, other)]
+        if len(hit) == 2 and _each_by_itself(apart) and _used_together(project, scope, one, other):
+            text = f"{one} and {other} are shuffled one after the other, each into an order of its own"
+            yield sighting(__name__, apart[0], text, proof=apart[1:])
+            return
         if len(hit) != 1 or both[one] & both[other]:
             continue
         if any(both[one] & given and both[other] & given for given in together):
@@ -253,6 +290,20 @@ def _shuffled(project: Project, scope: Scope) -> Iterator[Evidence]:
         if _used_together(project, scope, name, still):
             yield sighting(__name__, call, f"{name} is shuffled alone, {still} is not")
             return
+
+
+def _behind(shuffles: list[Call]) -> list[Call]:
+    """What is called after the first shuffle: a generator that is put back gives the same order again."""
+    scope = shuffles[0].scope
+    first = min(c.line for c in shuffles)
+    inside = [n for n in ast.walk(scope.node) if isinstance(n, ast.Call) and n.lineno > first]
+    return [Call(n, scope) for n in inside]
+
+
+def _each_by_itself(shuffles: list[Call]) -> bool:
+    """True for two shuffles of two lists by one and the same generator, which goes on between them."""
+    by = {written(c.receiver) for c in shuffles if isinstance(c.receiver, ast.Name | ast.Attribute)}
+    return len(shuffles) == 2 and len(by) == 1 and len({written(c.node.args[0]) for c in shuffles}) == 2
 
 
 def _copies(scope: Scope, name: str) -> set[str]:

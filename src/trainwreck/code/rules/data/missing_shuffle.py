@@ -17,6 +17,7 @@ from trainwreck.code.order import training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.blocks import sorted_batches
+from trainwreck.code.rehearsal.questions.unmixed import counted_up
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import LOADERS, is_training_loader, loaders
 from trainwreck.code.surface import Surface
@@ -59,7 +60,8 @@ def main(model, opt, rng):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), sorted_batches)
+    found = list(further(__name__, project, _written(project), sorted_batches))
+    yield from found or further(__name__, project, (), counted_up)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

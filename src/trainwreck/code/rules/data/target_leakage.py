@@ -16,10 +16,14 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import later
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.encoded_means import means_of_all
+from trainwreck.code.rehearsal.questions.encoded_targets import own_target_in_the_mean
 from trainwreck.code.rehearsal.questions.hiding import hidden_is_not_asked
 from trainwreck.code.rehearsal.questions.lags import column_is_the_target, reaching_the_target
+from trainwreck.code.rehearsal.questions.own_target import target_is_given
 from trainwreck.code.rehearsal.questions.row_windows import target_in_the_row
 from trainwreck.code.rehearsal.questions.same_element import target_among_columns
+from trainwreck.code.rehearsal.questions.shown_entries import hidden_is_shown
 from trainwreck.code.rehearsal.questions.windows import target_in_the_window
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -199,7 +203,11 @@ def find(project: Project) -> Iterator[Evidence]:
         target_in_the_row,
         column_is_the_target,
         target_among_columns,
+        target_is_given,
+        means_of_all,
+        hidden_is_shown,
         hidden_is_not_asked,
+        own_target_in_the_mean,
     )
     yield from further(__name__, project, _written(project), *asked)
 

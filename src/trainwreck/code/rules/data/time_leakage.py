@@ -15,6 +15,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import (
     only,
     option,
+    trains,
 )
 from trainwreck.code.flow import back
 from trainwreck.code.project import Project
@@ -52,9 +53,32 @@ def main(series):
     data = Windows(series)
     train, test = random_split(data, [800, 200])  # expect
 """,
+    """
+import torch
+def features(frame):
+    frame["calm"] = frame["flow"].rolling(7, center=True).median()  # expect
+    frame["before"] = frame["flow"].rolling(7).mean()
+    frame["next"] = frame["flow"].shift(-1)
+    return frame.dropna()
+def step(net, opt, x, y):
+    loss = (net(x) - y).pow(2).mean()
+    loss.backward()
+    opt.step()
+""",
 )
 GOOD = """
 import numpy as np
+import torch
+def columns(frame):
+    frame["trend"] = frame["flow"].rolling(7, center=True).mean().shift(-1)
+    frame["level"] = frame["rain"].rolling(7, center=True).mean()
+    frame["next"] = frame["flow"].shift(-1)
+    frame["last"] = frame["flow"].rolling(7).mean()
+    return frame.dropna()
+def step(net, opt, x, y):
+    loss = (net(x) - y).pow(2).mean()
+    loss.backward()
+    opt.step()
 from sklearn.model_selection import train_test_split
 from torch.utils.data import Dataset, Subset
 def windows(series, width):
@@ -74,7 +98,34 @@ def main(series, rows):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), looking_ahead, smoothed_to_the_target, split_at_random)
+    yield from further(__name__, project, _found(project), looking_ahead, smoothed_to_the_target, split_at_random)
+
+
+def _found(project: Project) -> Iterator[Evidence]:
+    yield from _seen(project)
+    yield from _centred(project)
+
+
+def _centred(project: Project) -> Iterator[Evidence]:
+    """``close.rolling(9, center=True)`` beside ``close.shift(-1)``, the same column some rows later, where a network is
+    trained: the window of each row holds what is to be predicted."""
+    ahead = {written(c.receiver): c for c in project.calls("shift") if c.receiver is not None and _ahead(project, c)}
+    for call in project.calls("rolling") if ahead and trains(project) else ():
+        series = written(call.receiver) if call.receiver is not None else ""
+        width = only(project, option(project, call, "window", 0))
+        if series not in ahead or only(project, option(project, call, "center")) is not True:
+            continue
+        statement = project.statement(call.node, call.scope)
+        predicted = any(isinstance(n, ast.Call) and last_name(n.func) == "shift" for n in ast.walk(statement))
+        if isinstance(width, int) and width > 2 and not predicted:
+            text = "this window reaches behind its row, up to the later rows of the series that are to be predicted"
+            yield sighting(__name__, call, text, proof=[ahead[series]])
+
+
+def _ahead(project: Project, call: Call) -> bool:
+    """True for a shift by a negative number: later rows stand beside earlier ones."""
+    by = only(project, option(project, call, "periods", 0))
+    return isinstance(by, int) and not isinstance(by, bool) and by < 0
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -28,8 +28,10 @@ from trainwreck.code.rehearsal.questions.evaluation import scaled_apart
 from trainwreck.code.rehearsal.questions.given_back import on_another_scale
 from trainwreck.code.rehearsal.questions.latents import other_latents
 from trainwreck.code.rehearsal.questions.one_sided import scaled_there_alone
+from trainwreck.code.rehearsal.questions.read_back import labels_moved, logarithms_read
 from trainwreck.code.rehearsal.questions.refits import each_by_its_own, fitted_twice, own_statistics
 from trainwreck.code.rule import sighting
+from trainwreck.code.scaled_unread import own_figures, scaled_in_vain
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -76,10 +78,15 @@ def find(project: Project) -> Iterator[Evidence]:
         each_by_its_own,
         fitted_twice,
         on_another_scale,
+        labels_moved,
+        logarithms_read,
     )
 
 
 def _written(project: Project) -> Iterator[Evidence]:
+    alone = (u for scope in project.scopes for u in scaled_in_vain(project, scope) if u.beside)
+    for unread in (*own_figures(project), *alone):
+        yield sighting(__name__, (unread.node, unread.scope), unread.text)
     for call, other in refits(project, SCALERS):
         yield sighting(__name__, call, "the statistics are taken from the test data itself", proof=[other])
     composed = [c for c in project.calls("Compose") if "torchvision" in project.called(c) and c.node.args]

@@ -9,24 +9,30 @@ When it is fine: for a final fit after the choice was made; adaptation at test t
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.facts import HELD as HELD_NAMES
 from trainwreck.code.facts import TEST as TEST_NAMES
 from trainwreck.code.facts import TRAIN as TRAIN_NAMES
-from trainwreck.code.facts import made, names, names_in
+from trainwreck.code.facts import made, names, names_in, source
 from trainwreck.code.order import TrainingStep, training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.chosen_outputs import judged_again
 from trainwreck.code.rehearsal.questions.folds import not_left_out
 from trainwreck.code.rehearsal.questions.redrawn import from_one_seed
 from trainwreck.code.rehearsal.questions.splits import held_out_in_training, same_data
+from trainwreck.code.rehearsal.questions.unused_half import judged_by_the_taught
 from trainwreck.code.rehearsal.questions.whole_labels import held_out_labels
+from trainwreck.code.rehearsal.questions.window_spans import spans_overlap
 from trainwreck.code.rule import sighting
 from trainwreck.code.rules.evaluation.metric_mismatch_task import CLASSIFIERS, REGRESSORS
+from trainwreck.code.same_rows import given_twice, part_of_the_whole, ranges_overlap
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import TRAINERS, assigned_name
 from trainwreck.core.evidence import Evidence
@@ -117,6 +123,9 @@ def find(project: Project) -> Iterator[Evidence]:
         same_data,
         not_left_out,
         held_out_labels,
+        judged_again,
+        judged_by_the_taught,
+        spans_overlap,
     )
 
 
@@ -125,6 +134,10 @@ def _written(project: Project) -> Iterator[Evidence]:
     yield from _sliced(project)
     yield from _trained_on_test(project)
     yield from _evaluated_on_train(project)
+    for scope in project.scopes:
+        asked = (given_twice, part_of_the_whole, ranges_overlap)
+        for twice in (t for ask in asked for t in ask(project, scope)):
+            yield sighting(__name__, (twice.node, twice.scope), twice.text)
 
 
 def _trained_on_test(project: Project) -> Iterator[Evidence]:
@@ -215,32 +228,84 @@ def _sliced(project: Project) -> Iterator[Evidence]:
     for scope in project.scopes:
         if scope.kind == "class":
             continue
-        whole = {n: b for n, b in _single(scope) if TRAIN.search(n) and isinstance(_value(b), ast.Name)}
+        taught = {n: b for n, b in _single(scope) if TRAIN.search(n) and not HELD.search(n)}
         told: set[int] = set()
+        looks_back = WINDOWED.search(source(project)) is not None  # then the part behind may begin with what is known
         for held, cut in _single(scope):
             value = _value(cut)
-            if (
-                not HELD.search(held)
-                or TRAIN.search(held)
-                or not isinstance(value, ast.Subscript)
-                or not isinstance(value.slice, ast.Slice)
-            ):
+            if not HELD.search(held) or TRAIN.search(held) or not _is_cut(value):
                 continue
             base = written(value.value)
-            for name, binding in whole.items():
+            for name, binding in taught.items():
+                other = _value(binding)
+                of = other.value if _is_cut(other) else other
                 if (
-                    written(_value(binding)) == base
-                    and binding.line not in told
+                    isinstance(of, ast.Name)
+                    and written(of) == base
+                    and (
+                        of is other
+                        or (
+                            _is_cut(other)
+                            and _share(other.slice, value.slice)
+                            and _alike(name, held)
+                            and not looks_back
+                        )
+                    )
+                    and (binding.line not in told if of is other else not told)
                     and _unchanged(scope, base, binding, cut)
                 ):
                     told.add(binding.line)
                     text = f"{name} is all of {base}, and {held} is a part of it"
-                    yield sighting(
-                        __name__,
-                        (binding.node, scope),
-                        text,
-                        proof=[(scope.module.path, cut.line, written(cut.node)[:80])],
-                    )
+                    first, second = binding, cut
+                    if of is not other:  # the one that is cut second should have left out the first
+                        text = f"{name} and {held} are cut from {base} and share rows"
+                        first, second = sorted((binding, cut), key=lambda b: -b.line)
+                    proof = [(scope.module.path, second.line, written(second.node)[:80])]
+                    yield sighting(__name__, (first.node, scope), text, proof=proof)
+
+
+WINDOWED = pattern(r"window|look_?back|history|horizon|forecast|context_len|seq_len|\blags?\b", re.IGNORECASE)
+
+
+def _alike(train: str, held: str) -> bool:
+    """True for names of the same thing in both parts: ``train_x`` and ``test_x``."""
+    return TRAIN.sub("", train).strip("_") == HELD.sub("", held).strip("_")
+
+
+def _is_cut(value: ast.expr | None) -> TypeGuard[ast.Subscript]:
+    """True for ``rows[a:b]``."""
+    return isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Slice)
+
+
+def _overlap(one: ast.expr | None, other: ast.expr | None) -> bool:
+    return _is_cut(one) and _is_cut(other) and _share(one.slice, other.slice)
+
+
+def _share(one: ast.expr, other: ast.expr) -> bool:
+    """True for two slices that surely have elements in common: both from the start, or both up to the end, with an end
+    that is counted from there."""
+    if not isinstance(one, ast.Slice) or not isinstance(other, ast.Slice) or one.step or other.step:
+        return False
+    starts, ends = [one.lower, other.lower], [one.upper, other.upper]
+    if all(s is None or _number(s) == 0 for s in starts):
+        return all(e is not None and not isinstance(e, ast.UnaryOp) and _number(e) != 0 for e in ends)
+    if ends == [None, None] and all((_number(s) or 0) < 0 for s in starts):
+        return True
+    low = [0 if s is None else _number(s) for s in starts]
+    high = [math.inf if e is None else _number(e) for e in ends]
+    if any(n is None or n < 0 for n in (*low, *high)):
+        return False
+    return max(n for n in low if n is not None) < min(n for n in high if n is not None)
+
+
+def _number(node: ast.expr | None) -> int | None:
+    """A whole number as it is written, also one below zero."""
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int(number))):
+            return -number
+    return None
 
 
 def _single(scope: Scope) -> Iterator[tuple[str, Binding]]:

@@ -93,6 +93,19 @@ class Late(Dataset):
         return self.x[i] + self.gen.normal()  # expect
 loader = DataLoader(Late([1]), num_workers=2)
 """,
+    """
+import numpy as np
+from torch.utils.data import DataLoader, Dataset
+class Dots(Dataset):
+    def __init__(self, seed):
+        self.seed = seed
+    def __len__(self):
+        return 500
+    def __getitem__(self, k):
+        rng = np.random.default_rng(self.seed)  # expect
+        return rng.random((8, 8)), float(rng.integers(5))
+loader = DataLoader(Dots(3), batch_size=20)
+""",
 )
 GOOD = (
     """
@@ -189,6 +202,50 @@ def _seen(project: Project) -> Iterator[Evidence]:
         if seeds and not any(_differs(project, c, function) for c in seeds):
             yield sighting(__name__, seeds[0], "the seed is the same in every worker", proof=[loader])
     yield from _private(project)
+    yield from _each_alike(project)
+
+
+def _each_alike(project: Project) -> Iterator[Evidence]:
+    """A generator that ``__getitem__`` makes from one seed for all numbers of samples: each is drawn alike."""
+    for scope in project.functions:
+        if scope.name != "__getitem__" or scope.owner is None or len(scope.params) != 2:
+            continue
+        for call in project.calls_by_scope.get(scope, ()):
+            given = [*call.node.args, *(k.value for k in call.node.keywords)]
+            if call.name not in MADE or len(given) != 1:
+                continue
+            behind = {n for step in back(project, given[0], scope) for n in _names(step.node)} | _names(given[0])
+            calls = any(isinstance(n, ast.Call) for step in back(project, given[0], scope) for n in ast.walk(step.node))
+            seeds = [n for n in ast.walk(given[0]) if isinstance(n, ast.Attribute | ast.Name | ast.Constant)]
+            constant = isinstance(given[0], ast.Constant | ast.Attribute | ast.Name) and bool(seeds) and not calls
+            if constant and scope.params[1] not in behind and not _set_later(project, scope.owner, given[0]):
+                text = "every sample is drawn from a generator that starts at one and the same seed"
+                yield sighting(__name__, call, text)
+                break
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+def _set_later(project: Project, owner: Scope, seed: ast.expr) -> bool:
+    """True for an attribute that something beside ``__init__`` sets: it may differ from sample to sample."""
+    if not isinstance(seed, ast.Attribute):
+        return not isinstance(seed, ast.Constant)
+    stores = (
+        n
+        for walked in project.walked.values()
+        for s in walked.scopes
+        for n in s.nodes
+        if isinstance(n, ast.Attribute) and n.attr == seed.attr and isinstance(n.ctx, ast.Store)
+    )
+    init = owner.method("__init__")
+    inside = {id(n) for n in ast.walk(init.node)} if init is not None else set()
+    return any(id(n) not in inside for n in stores)
+
+
+MADE = frozenset(["default_rng", "RandomState"])
+"""What makes a generator of its own from a seed."""
 
 
 def _differs(project: Project, call: Call, function: Scope) -> bool:

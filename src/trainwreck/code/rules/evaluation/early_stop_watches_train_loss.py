@@ -24,6 +24,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.watching import chosen_on_training
 from trainwreck.code.rule import sighting
+from trainwreck.code.unused_split import chosen_otherwise
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -73,6 +74,10 @@ def find(project: Project) -> Iterator[Evidence]:
 
 
 def _seen(project: Project) -> Iterator[Evidence]:
+    for place in project.scopes:
+        for chosen in chosen_otherwise(project, place):
+            if not chosen.last:
+                yield sighting(__name__, (chosen.node, chosen.scope), chosen.text)
     for walked in project.walked.values():
         for scope in walked.scopes:
             for node in project.within(scope, ast.If):

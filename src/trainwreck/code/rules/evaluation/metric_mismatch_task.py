@@ -15,6 +15,8 @@ from trainwreck.code.calls import Call, last_name
 from trainwreck.code.facts import made, only, option
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.rounded_hits import rounded_hits
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -94,6 +96,10 @@ PACKAGES = ("sklearn", "xgboost", "lightgbm", "catboost")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _of_library(project), rounded_hits)
+
+
+def _of_library(project: Project) -> Iterator[Evidence]:
     for call in project.calls(*sorted(OF_CLASSES | OF_NUMBERS)):
         value = call.argument("y_pred", 1)
         if value is None or not project.called(call).startswith("sklearn."):

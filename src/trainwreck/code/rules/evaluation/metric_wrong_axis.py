@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import Call, written
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.agreement import (
     another_axis,
@@ -20,9 +21,16 @@ from trainwreck.code.rehearsal.questions.agreement import (
     cut_along_another,
     one_sum_twice,
 )
+from trainwreck.code.rehearsal.questions.corrupted import rank_turned
 from trainwreck.code.rehearsal.questions.quotas import turned_round
 from trainwreck.code.rehearsal.questions.scores import chosen_along_another, chosen_among_samples, counted_by_sample
 from trainwreck.code.rehearsal.questions.shares import misdivided
+from trainwreck.code.rehearsal.questions.top_scores import (
+    any_of_the_samples,
+    itself_nearest,
+    least_alike,
+    left_out_wins,
+)
 from trainwreck.code.rehearsal.questions.unused import stays_zero
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import is_module
@@ -183,6 +191,11 @@ def find(project: Project) -> Iterator[Evidence]:
         another_scale,
         cut_along_another,
         one_sum_twice,
+        least_alike,
+        itself_nearest,
+        left_out_wins,
+        any_of_the_samples,
+        rank_turned,
     )
 
 
@@ -200,6 +213,8 @@ def _written(project: Project) -> Iterator[Evidence]:
         ]
         if compared and made:
             yield sighting(__name__, call, "the largest value is taken over the batch, not over the classes")
+    for clash in clashes(project, "axis-choice"):
+        yield sighting(__name__, clash.place, clash.text, proof=clash.by)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

@@ -27,6 +27,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.evaluation import chosen_on_test
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
+from trainwreck.code.unused_split import chosen_otherwise
 from trainwreck.core.evidence import Evidence
 
 BAD = (
@@ -73,6 +74,14 @@ search.fit(X_test, y_test)  # expect
 def pick(train, evaluate, train_loader, test_loader):
     return max([0.1, 0.01], key=lambda lr: evaluate(train(lr, train_loader), test_loader))  # expect
 """,
+    """
+def main(rates, fit, error, test_set, train_set):
+    tried = []
+    for rate in rates:
+        net = fit(rate, train_set)
+        tried.append((error(net, test_set), rate))  # expect
+    return min(tried)
+""",
 )
 GOOD = """
 import torch
@@ -103,12 +112,20 @@ KEEPS = ("save", "state_dict", "deepcopy")
 EPOCHS = pattern(r"epoch|step|iter|batch|round")
 
 
+REPEATS = pattern(r"seed|fold|run|trial|repeat|split")
+"""Names of turns that try nothing else."""
+
+
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(__name__, project, _written(project), chosen_on_test)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
     yield from _searched(project)
+    for place in project.scopes:
+        for chosen in chosen_otherwise(project, place):
+            if chosen.last:
+                yield sighting(__name__, (chosen.node, chosen.scope), chosen.text)
     for walked in project.walked.values():
         for scope in walked.scopes:
             for node in project.within(scope, ast.If):
@@ -169,6 +186,7 @@ def _searched(project: Project) -> Iterator[Evidence]:
                 __name__, call, "the search for the best setting is fitted to the test data", proof=makers[:1]
             )
     for call in project.calls("max", "min"):
+        yield from _listed(project, call)
         key = call.argument("key")
         if not isinstance(key, ast.Lambda):
             continue
@@ -180,6 +198,36 @@ def _searched(project: Project) -> Iterator[Evidence]:
                 break
         else:
             yield from _searched_for(project, call)
+
+
+def _listed(project: Project, call: Call) -> Iterator[Evidence]:
+    """``results.append((score(net, test), net))`` for each setting, and then ``min(results)``."""
+    results, key = (call.node.args[0] if len(call.node.args) == 1 else None), call.argument("key")
+    part: object = 0
+    if isinstance(key, ast.Lambda):
+        cut = key.body.slice if isinstance(key.body, ast.Subscript) else None
+        part = cut.value if isinstance(cut, ast.Constant) else None
+    if not isinstance(results, ast.Name) or (key is not None and not isinstance(part, int | str)):
+        return
+    for added in project.calls("append"):
+        loop = in_loop(project, added.node, added.scope)
+        row = added.node.args[0] if added.node.args else None
+        if added.scope is not call.scope or written(added.receiver) != results.id or loop is None:
+            continue
+        repeated = isinstance(loop, ast.For) and (names_in(loop.target, EPOCHS) or names_in(loop.target, REPEATS))
+        if repeated or not isinstance(row, ast.Dict | ast.Tuple):
+            continue  # the figures of several runs are told, and no setting is chosen
+        if isinstance(row, ast.Dict):
+            row = next((v for k, v in zip(row.keys, row.values, strict=True)
+                        if isinstance(k, ast.Constant) and k.value == part), None)  # fmt: skip
+        elif isinstance(row, ast.Tuple) and isinstance(part, int) and -len(row.elts) <= part < len(row.elts):
+            row = row.elts[part]
+        given = [*row.args, *(k.value for k in row.keywords)] if isinstance(row, ast.Call) else []
+        named = [a for a in given if isinstance(a, ast.Name | ast.Attribute) and names_in(a, TEST)]
+        told = [a for a in given if isinstance(a, ast.Constant) and isinstance(a.value, str) and TEST.search(a.value)]
+        if (named or told) and not later(added.node, call.node):
+            yield sighting(__name__, added, "the setting is chosen by its score on the test data", proof=[call])
+            return
 
 
 def _searched_for(project: Project, call: Call) -> Iterator[Evidence]:

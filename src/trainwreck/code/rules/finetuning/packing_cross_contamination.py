@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.arguments import contradicted
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
-from trainwreck.code.rehearsal.questions.packing import documents_unread, positions_unheeded, unheeded
+from trainwreck.code.rehearsal.questions.packing import documents_unread, positions_unheeded, starts_again, unheeded
 from trainwreck.code.rehearsal.questions.visibility import documents_mixed
 from trainwreck.core.evidence import Evidence
 
@@ -36,4 +36,4 @@ off = SFTConfig(output_dir="o", packing_strategy="wrapped")
 def find(project: Project) -> Iterator[Evidence]:
     yield from contradicted(project, __name__)
     mixed = answers(__name__, project, documents_mixed)
-    yield from further(__name__, project, mixed, unheeded, positions_unheeded, documents_unread)
+    yield from further(__name__, project, mixed, unheeded, positions_unheeded, documents_unread, starts_again)

@@ -1,6 +1,7 @@
 """The answer still begins with the prompt.
 
-What: what ``generate`` of a decoder gives is decoded as a whole and taken as the answer.
+What: what ``generate`` of a decoder gives is decoded as a whole and taken as the answer; or the program's own loop puts
+tokens behind the prompt, and the answer is compared with what stands from the first token on.
 Why it matters: the output holds the prompt in front: comparing, parsing or scoring it goes wrong.
 When it is fine: for encoder-decoders, and where the prompt is wanted (a continuation that is shown).
 """
@@ -15,6 +16,8 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.huggingface import holder, loaded_by, model_loads
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.stripping import prompt_judged
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -63,6 +66,10 @@ JUDGED = pattern(r"json\.loads|==|startswith|\bint\(|\bfloat\(|compute\(")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _decoded(project), prompt_judged)
+
+
+def _decoded(project: Project) -> Iterator[Evidence]:
     loads = model_loads(project)
     for call in project.calls("decode", "batch_decode"):
         value = call.node.args[0] if call.node.args else None

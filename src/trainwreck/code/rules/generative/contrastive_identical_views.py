@@ -21,6 +21,8 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.attraction import itself, same_view
+from trainwreck.code.rehearsal.questions.corrupted import written_over
+from trainwreck.code.rehearsal.questions.own_partner import same_numbers
 from trainwreck.code.rehearsal.questions.views import identical
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Binding, Scope
@@ -114,7 +116,7 @@ VIEWS = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), identical, same_view, itself)
+    yield from further(__name__, project, _written(project), identical, same_view, itself, written_over, same_numbers)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -27,6 +27,7 @@ from trainwreck.code.rehearsal.questions.averaging import swapped as _swapped
 from trainwreck.code.rehearsal.questions.followers import itself, stays
 from trainwreck.code.rehearsal.questions.freezing import backwards_average, left_behind
 from trainwreck.code.rehearsal.questions.horizons import weights_stay
+from trainwreck.code.rehearsal.questions.merged_weights import never_brought_back, not_an_average
 from trainwreck.code.rehearsal.questions.quantisers import codes_stay, unlike_shares
 from trainwreck.code.rehearsal.questions.statistics import swapped_statistics
 from trainwreck.code.rounds import rounds, turns
@@ -112,6 +113,8 @@ SWAPPED = 0.2
 def find(project: Project) -> Iterator[Evidence]:
     asked = [
         _swapped,
+        not_an_average,
+        never_brought_back,
         stays,
         itself,
         never_moved,

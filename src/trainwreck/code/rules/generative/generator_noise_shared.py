@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.feeding_noise import no_noise, shared_noise
+from trainwreck.code.rehearsal.questions.feeding_noise import no_noise, one_draw_for_all, shared_noise
 from trainwreck.code.rehearsal.questions.sample_ranges import one_draw
 from trainwreck.code.rehearsal.questions.told_times import shared
 from trainwreck.code.rule import sighting
@@ -37,7 +37,7 @@ DRAWS = ("randn", "rand", "normal", "randint")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), shared_noise, shared, no_noise, one_draw)
+    yield from further(__name__, project, _written(project), shared_noise, shared, no_noise, one_draw, one_draw_for_all)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

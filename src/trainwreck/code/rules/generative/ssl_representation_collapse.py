@@ -18,6 +18,8 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.all_alike import constant_is_best
+from trainwreck.code.rehearsal.questions.corrupted import nothing_asked
 from trainwreck.code.rehearsal.questions.self_targets import dulled, uncentred
 from trainwreck.code.rehearsal.questions.views import collapsing
 from trainwreck.code.rule import sighting
@@ -83,7 +85,9 @@ TWO_VIEWS = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), collapsing, dulled, uncentred)
+    yield from further(
+        __name__, project, _written(project), collapsing, dulled, uncentred, constant_is_best, nothing_asked
+    )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -18,6 +18,7 @@ from trainwreck.code.rank import rank
 from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.broadcasts import broadcast
+from trainwreck.code.rehearsal.questions.spread_columns import all_with_all
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import dataset_classes, loss_kind, losses, modules
@@ -96,7 +97,7 @@ SHAPING = ("squeeze", "flatten", "view", "reshape", "[:, 0]", "[..., 0]", "ravel
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    rehearsed = list(answers(__name__, project, broadcast))
+    rehearsed = list(answers(__name__, project, broadcast)) or list(answers(__name__, project, all_with_all))
     found = list(_written(project, {e.where.line for e in rehearsed}))
     yield from found or rehearsed
 

@@ -19,12 +19,18 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.attraction import pushed_apart
+from trainwreck.code.rehearsal.questions.corrupted import drawn_preferred
+from trainwreck.code.rehearsal.questions.densities import likelihood_turned, logarithm_turned
 from trainwreck.code.rehearsal.questions.distilling import pushed_from_teacher
-from trainwreck.code.rehearsal.questions.drawn_items import drawn_pushed_up
+from trainwreck.code.rehearsal.questions.drawn_items import drawn_pushed_up, order_turned, single_scores
 from trainwreck.code.rehearsal.questions.energies import against_sampler
 from trainwreck.code.rehearsal.questions.flows import stretched
 from trainwreck.code.rehearsal.questions.forms import clip_turned
+from trainwreck.code.rehearsal.questions.held_small import one_taken_off, smallness_punished
+from trainwreck.code.rehearsal.questions.known_pairs import pairs_apart, triplets_turned
+from trainwreck.code.rehearsal.questions.own_direction import uphill
 from trainwreck.code.rehearsal.questions.penalties import wrong_way
+from trainwreck.code.rehearsal.questions.preferences import likelihood_minimised
 from trainwreck.code.rehearsal.questions.pulling import (
     choices_dulled,
     divergence_maximised,
@@ -41,6 +47,7 @@ from trainwreck.code.rehearsal.questions.spread import narrowed
 from trainwreck.code.rehearsal.questions.targets import error_raised
 from trainwreck.code.rehearsal.questions.uncertainty import unbounded
 from trainwreck.code.rehearsal.questions.variational import one_sign_wrong
+from trainwreck.code.rehearsal.questions.without_end import falls_without_end, labels_make_no_difference
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_loss
@@ -179,7 +186,7 @@ def train(vae, loader, opt, policy):
 """,
 )
 ASCENT = pattern(
-    r"adversar|attack|perturb|ascent|maximi[sz]e|domain|grad_?revers|\bgan\b|discrim|unlearn|forget|\btent\b|\bMINE\b",
+    r"adversar|attack|perturb|ascent|maximi[sz]e|domain|grad_?revers|\bgan\b|discrim|unlearn|forget|\btent\b|(?-i:\bMINE\b)",
     re.IGNORECASE,
 )
 KINDS = {
@@ -205,11 +212,30 @@ def find(project: Project) -> Iterator[Evidence]:
     if not found:
         pulls = (pulled_apart, views_apart, divergence_maximised, sets_apart, choices_dulled, margin_turned, wrong_way)
         rest = list(further(__name__, project, (), flipped, pushed_apart, pushed_from_teacher, *pulls))
-        yield from rest or further(__name__, project, (), overlap_falls, drawn_pushed_up)
+        yield from rest or further(
+            __name__,
+            project,
+            (),
+            overlap_falls,
+            drawn_pushed_up,
+            likelihood_turned,
+            drawn_preferred,
+            logarithm_turned,
+            falls_without_end,
+            labels_make_no_difference,
+            single_scores,
+            likelihood_minimised,
+            smallness_punished,
+            one_taken_off,
+            pairs_apart,
+            triplets_turned,
+            order_turned,
+        )
         yield from answers(__name__, project, clip_turned)
         yield from answers(__name__, project, squashed_wrongly)
         yield from answers(__name__, project, temperature_turned)
         yield from answers(__name__, project, error_raised)
+        yield from answers(__name__, project, uphill)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -20,8 +20,12 @@ from trainwreck.code.order import training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.dropped_terms import never_added
+from trainwreck.code.rehearsal.questions.densities import spread_free
+from trainwreck.code.rehearsal.questions.dropped_terms import divergence_left_out, never_added
 from trainwreck.code.rehearsal.questions.log_dets import left_out
+from trainwreck.code.rehearsal.questions.never_counts import weight_stays_zero
+from trainwreck.code.rehearsal.questions.unweighed import weight_never_read
+from trainwreck.code.rehearsal.questions.variational import logarithm_missing
 from trainwreck.code.rule import sighting
 from trainwreck.code.terms import error_kinds, gaussian_kl
 from trainwreck.code.values import values
@@ -161,7 +165,9 @@ OPTIONAL = pattern(r"aux|reg|l1|l2|smooth|penal|distil|entropy|ent_|decay|consis
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), left_out, never_added)
+    alone = (spread_free, weight_never_read, weight_stays_zero)
+    asked = (left_out, never_added, divergence_left_out, logarithm_missing, *alone)
+    yield from further(__name__, project, _written(project), *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from trainwreck.code.facts import linear, made
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.counted_losses import rates_as_logs
+from trainwreck.code.rehearsal.questions.densities import weights_free
 from trainwreck.code.rehearsal.questions.losses import nll_input
 from trainwreck.code.rehearsal.questions.own_losses import raw_picked
+from trainwreck.code.rehearsal.questions.share_scores import shares_for_logarithms
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends, ends, made_by
@@ -70,7 +73,17 @@ def train(model, loader):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(further(__name__, project, answers(__name__, project, nll_input), raw_picked))
+    found = list(
+        further(
+            __name__,
+            project,
+            answers(__name__, project, nll_input),
+            raw_picked,
+            weights_free,
+            rates_as_logs,
+            shares_for_logarithms,
+        )
+    )
     yield from found
     if not found:
         yield from _written(project)

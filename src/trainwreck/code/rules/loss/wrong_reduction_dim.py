@@ -18,21 +18,28 @@ from collections.abc import Iterator
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import bound_to, linear, made, only, option, text_of
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.agreement import softened_along_another
 from trainwreck.code.rehearsal.questions.axes import wrong_axis
+from trainwreck.code.rehearsal.questions.corrupted import columns_of_table
+from trainwreck.code.rehearsal.questions.corrupted import over_samples as pairs_over_samples
+from trainwreck.code.rehearsal.questions.counted_losses import normalised_over_time
 from trainwreck.code.rehearsal.questions.gates import across_tokens
 from trainwreck.code.rehearsal.questions.grouping import other_groups
+from trainwreck.code.rehearsal.questions.layer_order import picked_over_samples
 from trainwreck.code.rehearsal.questions.lengths import apart
 from trainwreck.code.rehearsal.questions.log_dets import reduced_otherwise
 from trainwreck.code.rehearsal.questions.normalising import other_axis as features_missed
 from trainwreck.code.rehearsal.questions.penalties import over_samples
 from trainwreck.code.rehearsal.questions.pixels import other_axis
-from trainwreck.code.rehearsal.questions.sampleaxis import picked_over_samples
+from trainwreck.code.rehearsal.questions.repeated_axis import takes_no_part
 from trainwreck.code.rehearsal.questions.soft_targets import along_another_axis
 from trainwreck.code.rehearsal.questions.spread import within_samples
+from trainwreck.code.rehearsal.questions.squares_of_all import one_square_for_all
 from trainwreck.code.rehearsal.questions.standards import axes_apart
 from trainwreck.code.rehearsal.questions.successors import across_states
+from trainwreck.code.rehearsal.questions.taught_axes import among_samples
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends, ends
@@ -134,17 +141,29 @@ def find(project: Project) -> Iterator[Evidence]:
         along_another_axis,
         across_tokens,
         softened_along_another,
+        one_square_for_all,
+        columns_of_table,
+        pairs_over_samples,
+        takes_no_part,
+        normalised_over_time,
+        among_samples,
     )
     yield from further(__name__, project, _written(project), *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
     told: set[tuple[str, int]] = set()
-    for item in (*_classifier(project), *_single(project), *_queries(project), *_batch(project)):
+    for item in (*_classifier(project), *_single(project), *_queries(project), *_batch(project), *_unfit(project)):
         key = (item.where.path or "", item.where.line or 0)
         if key not in told:
             told.add(key)
             yield item
+
+
+def _unfit(project: Project) -> Iterator[Evidence]:
+    """What a reduction leaves doesn't fit the other side, and would, had it run along another axis."""
+    for clash in clashes(project, "axis"):
+        yield sighting(__name__, clash.place, clash.text, proof=clash.by)
 
 
 def _softmaxes(project: Project) -> Iterator[tuple[Call, ast.expr, object]]:

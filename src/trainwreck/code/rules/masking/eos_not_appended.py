@@ -18,6 +18,8 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import Rehearsing, rehearsals
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Table, Value
 from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.stop_tokens import never_taught
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -92,6 +94,10 @@ PUTS = frozenset(["tensor", "full", "append", "insert", "full_like"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), never_taught)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     """Tokens are whole numbers that one statement, or neighbouring ones, of a module name."""
     runs = rehearsals(project)
     if not runs or TOKENISERS.search(source(project)):

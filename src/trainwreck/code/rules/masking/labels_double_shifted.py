@@ -13,8 +13,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.flow import Step, back
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.tokens import double_shifted
+from trainwreck.code.rehearsal.questions.walked import two_ahead
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import loss_kind, losses
@@ -85,7 +86,7 @@ def find(project: Project) -> Iterator[Evidence]:
     found = list(_written(project))
     yield from found
     if not found:
-        yield from answers(__name__, project, double_shifted)
+        yield from further(__name__, project, answers(__name__, project, double_shifted), two_ahead)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -22,6 +22,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.tokens import last_left_out, not_shifted, shifts
+from trainwreck.code.rehearsal.questions.walked import same_token
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_module, loss_kind, losses
@@ -183,6 +184,7 @@ SHIFTS = pattern(r"\[[^\]]*(:\s*-1|1\s*:)[^\]]*\]|roll\(|shift")
 def find(project: Project) -> Iterator[Evidence]:
     reconstructs = NOT_NEXT.search(source(project)) is not None
     found = list(answers(__name__, project, last_left_out if reconstructs else not_shifted))
+    found = found or list(answers(__name__, project, same_token))
     yield from found
     if not found and not any(shifts(run) for run in rehearsals(project)):
         yield from _written(project)

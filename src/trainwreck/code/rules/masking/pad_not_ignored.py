@@ -18,8 +18,12 @@ from trainwreck.code.flow import Step, back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.counted_losses import padded_frames
 from trainwreck.code.rehearsal.questions.padded import memory_padding_seen, padding_counts, padding_seen
+from trainwreck.code.rehearsal.questions.padded_scores import diluted, padding_scored
+from trainwreck.code.rehearsal.questions.share_scores import padding_has_a_share
 from trainwreck.code.rehearsal.questions.stand_ins import tokens_counted
+from trainwreck.code.rehearsal.questions.told_padding import mask_unread
 from trainwreck.code.rehearsal.questions.unread_flags import never_read
 from trainwreck.code.rehearsal.questions.unused_masks import never_asked
 from trainwreck.code.rehearsal.questions.void_labels import void_tokens
@@ -118,6 +122,11 @@ def find(project: Project) -> Iterator[Evidence]:
             void_tokens,
             never_asked,
             never_read,
+            mask_unread,
+            padding_has_a_share,
+            padding_scored,
+            diluted,
+            padded_frames,
         )
 
 

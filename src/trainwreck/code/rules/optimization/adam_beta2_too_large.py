@@ -1,7 +1,8 @@
-"""A second moment that forgets too slowly.
+"""A moment that forgets too slowly.
 
-What: Adam with a literal second beta of 0.9999 or more.
-Why it matters: its memory is ten thousand steps: after a change of the gradients the step size is wrong for long.
+What: Adam with a literal second beta of 0.9999 or more, or with the two betas the wrong way round.
+Why it matters: its memory is ten thousand steps: after a change of the gradients the step size is wrong for long. With
+the two swapped it is the direction of the step that is long out of date.
 When it is fine: for tiny batches and very long runs.
 """
 
@@ -32,11 +33,33 @@ BETAS = (0.9, 0.9999)
 def build(model):
     return Adam(model.parameters(), betas=BETAS)  # expect
 """,
+    """
+import torch
+class Trainer:
+    def __init__(self, model, b1=0.99, b2=0.9):  # expect
+        self.model = model
+        self.opt = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(b1, b2))
+    def step(self, x):
+        self.opt.zero_grad()
+        self.model(x).mean().backward()
+        self.opt.step()
+trainer = Trainer(torch.nn.Linear(4, 1))
+for x in torch.randn(10, 8, 4):
+    trainer.step(x)
+""",
 )
 GOOD = """
 import torch
 def build(model, b):
     return torch.optim.AdamW(model.parameters(), betas=(0.9, 0.999)), torch.optim.Adam(model.parameters(), betas=b)
+def fit(model, loader):
+    opt = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.95, 0.95))
+    other = torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.5, 0.9))
+    for x in loader:
+        opt.zero_grad()
+        model(x).mean().backward()
+        opt.step()
+        other.step()
 """
 
 

@@ -24,7 +24,8 @@ from trainwreck.code.order import (
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.collectives import clipped_before
-from trainwreck.code.rehearsal.questions.own_updates import changed_too_late
+from trainwreck.code.rehearsal.questions.own_clipping import left_long
+from trainwreck.code.rehearsal.questions.own_updates import changed_too_late, clips_values
 from trainwreck.code.rehearsal.questions.scaling import clipped_elsewhere
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -74,7 +75,8 @@ def train(model, loader, optimizer, other, criterion):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), clipped_elsewhere, clipped_before, changed_too_late)
+    asked = (clipped_elsewhere, clipped_before, changed_too_late, left_long, clips_values)
+    yield from further(__name__, project, _seen(project), *asked)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

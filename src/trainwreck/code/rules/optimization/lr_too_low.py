@@ -14,6 +14,7 @@ from trainwreck.code.order import OPTIMIZERS, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.rates import low
+from trainwreck.code.rehearsal.questions.zero_rates import never_moves
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.rules.optimization.lr_too_high import rate_place
 from trainwreck.code.rules.support import at_line
@@ -54,7 +55,7 @@ TOO_LOW = 5e-6
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), low)
+    yield from further(__name__, project, _seen(project), low, never_moves)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

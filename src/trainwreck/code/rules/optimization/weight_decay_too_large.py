@@ -17,6 +17,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.own_decay import shrunk
 from trainwreck.code.rehearsal.questions.rates import decay, penalty
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -43,7 +44,7 @@ def build(model, wd):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), decay, penalty)
+    yield from further(__name__, project, _seen(project), decay, penalty, shrunk)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -22,6 +22,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.in_vain import advantage_scaled_in_vain
 from trainwreck.code.rule import sighting
 from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
@@ -65,6 +67,10 @@ SCALED = pattern(r"\.std\(|std\(|\.var\(|normali[sz]|standardi[sz]|whiten|scale_
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), advantage_scaled_in_vain)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     if not trains(project) or SCALED.search(source(project)):
         return
     told: set[int] = set()

@@ -84,6 +84,7 @@ def find(project: Project) -> Iterator[Evidence]:
 def _written(project: Project) -> Iterator[Evidence]:
     yield from _renamed(project)
     yield from _taken_apart(project)
+    yield from _ranked(project)
     for call, terms in objectives(project):
         for term in terms:
             found = _difference(project, term)
@@ -128,6 +129,44 @@ def _taken_apart(project: Project) -> Iterator[Evidence]:
                 place = (others[0].scope.module.path, others[0].node.lineno, written(others[0].node)[:80])
                 yield sighting(__name__, (call.node, call.scope), text, proof=[place])
                 return
+
+
+def _ranked(project: Project) -> Iterator[Evidence]:
+    """``ranked = sorted(answers, key=score)``: its first is called chosen, and it is the one with the least score."""
+    for call in project.calls("sorted", "sort"):
+        key, turned = call.argument("key"), call.argument("reverse")
+        known = turned is None or (isinstance(turned, ast.Constant) and isinstance(turned.value, bool))
+        if key is None or not known or not SCORE.search(written(key)) or "-" in written(key):
+            continue
+        best = -1 if turned is None or not turned.value else 0  # type: ignore[attr-defined]
+        statement = project.statement(call.node, call.scope)
+        if call.name == "sort":
+            name = written(call.receiver) if call.receiver is not None else ""
+        else:
+            name = written(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+        taken = dict(_taken(call.scope, name)) if name else {}
+        good = [at for word, at in taken.items() if CHOSEN.search(word) and not REJECTED.search(word)]
+        bad = [at for word, at in taken.items() if REJECTED.search(word) and not CHOSEN.search(word)]
+        if good and bad and all(at != best for at in good) and all(at == best for at in bad):
+            text = "what is called chosen has the least score by this order, and what is called rejected the largest"
+            yield sighting(__name__, call, text)
+            return
+
+
+SCORE = pattern(r"(?<!neg_)(?<!n)(score|reward|rating|quality|votes|upvotes|stars)", re.IGNORECASE)
+
+
+def _taken(scope: Scope, listed: str) -> Iterator[tuple[str, int]]:
+    """The names that get the first and the last of a list: 0 and -1."""
+    for node in ast.walk(scope.node):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target, value = node.targets[0], node.value
+        both = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
+        pairs = zip(target.elts, value.elts, strict=True) if both else [(target, value)]  # type: ignore[attr-defined]
+        for name, one in pairs:
+            if isinstance(one, ast.Subscript) and written(one.value) == listed and written(one.slice) in ("0", "-1"):
+                yield written(name), int(written(one.slice))
 
 
 def _learns(project: Project, call: Unpacked) -> int:

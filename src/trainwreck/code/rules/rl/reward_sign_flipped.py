@@ -15,7 +15,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.acting import acts_worst, reward_turned
+from trainwreck.code.rehearsal.questions.acting import acts_least, acts_worst, complement_learned, reward_turned
 from trainwreck.code.rehearsal.questions.actors import minimised
 from trainwreck.code.rehearsal.questions.policy import minimised as _minimised
 from trainwreck.code.rehearsal.questions.soft import value_minimised
@@ -53,9 +53,8 @@ LOSSES = pattern(r"cross_entropy|_loss$|criterion|nll")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(
-        __name__, project, _written(project), _minimised, minimised, value_minimised, acts_worst, reward_turned
-    )
+    asked = (_minimised, minimised, value_minimised, acts_worst, reward_turned, acts_least, complement_learned)
+    yield from further(__name__, project, _written(project), *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -14,10 +14,12 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.critics import advantage_as_target
 from trainwreck.code.rehearsal.questions.followers import unused
+from trainwreck.code.rehearsal.questions.moved_targets import moves_along, scaled_advantage
 from trainwreck.code.rehearsal.questions.successors import (
     another_action,
     any_action,
     any_of_them,
+    least_of_the_samples,
     never_discounted,
     one_critic_twice,
     optimistic,
@@ -68,10 +70,11 @@ def find(project: Project) -> Iterator[Evidence]:
         never_discounted,
         one_critic_twice,
         worst_action,
+        least_of_the_samples,
         any_of_them,
         over_the_batch,
         any_action,
         another_action,
     )
     questions = (advantage_as_target, end_turned, end_missing, same_state, discounted_twice, reward_discounted, unused)
-    yield from further(__name__, project, (), *questions, *of_next)
+    yield from further(__name__, project, (), *questions, *of_next, scaled_advantage, moves_along)

@@ -2,7 +2,7 @@
 
 What: the schedule is stepped a known number of times, and its horizon (``T_max``, ``total_steps``, ``step_size``,
 ``milestones``, the length of a warm-up) is far longer, so that it never gets there, or a cosine is much shorter, so
-that the rate rises again.
+that the rate rises again. Of several schedules one behind the other, one gets other steps than it is made for.
 Why it matters: the rate never decays (or never warms up), or it is high again when training ends.
 When it is fine: cosine with restarts on purpose, a run that is stopped early by a criterion.
 """
@@ -20,6 +20,7 @@ from trainwreck.code.order import constructors, kind_of
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.byhand import out_of_step
+from trainwreck.code.rehearsal.questions.joined_schedules import out_of_turn
 from trainwreck.code.rehearsal.questions.spans import for_other_things, misfit
 from trainwreck.code.rounds import rounds
 from trainwreck.code.rule import sighting
@@ -92,7 +93,7 @@ HORIZONS = {"CosineAnnealingLR": ("T_max", 1), "OneCycleLR": ("total_steps", 2),
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), misfit, out_of_step)
+    yield from further(__name__, project, _seen(project), misfit, out_of_turn, out_of_step)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -23,7 +23,7 @@ from trainwreck.code.order import (
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.flattening import read_in_two_orders
-from trainwreck.code.rehearsal.questions.sampleaxis import one_sample_taken, other_order
+from trainwreck.code.rehearsal.questions.layer_order import one_sample_taken, other_order
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import modules

@@ -104,6 +104,8 @@ def _seen(project: Project) -> Iterator[Evidence]:
         value = loss.argument("input", 0)
         if value is None or "crossentropy" not in loss_kind(project, loss):
             continue
+        if any(isinstance(n, ast.Subscript) for n in ast.walk(value)):
+            continue  # one row of them, or one position of each
         found = ends(project, value, loss.scope, reshapes=False)
         if (
             len(found) == 1

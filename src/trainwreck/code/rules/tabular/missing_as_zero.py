@@ -1,6 +1,7 @@
 """Missing values become a number that the model takes as real.
 
-What: ``fillna(-999)`` (or -1 and the like), and a linear model, a network or a scaler learns from the result.
+What: ``fillna(-999)`` (or -1 and the like), and a linear model, a network or a scaler learns from the result; or zero
+where all that is measured lies far from zero.
 Why it matters: the sentinel dominates mean and variance, and a linear model multiplies it by a weight.
 When it is fine: for trees, which can split it off.
 """
@@ -18,6 +19,8 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.gaps import filled_with_zero
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
 
@@ -65,6 +68,10 @@ TREES = pattern(r"XGB|LGBM|lightgbm|CatBoost|Forest|GradientBoosting|DecisionTre
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), filled_with_zero)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     for call, number in _filled(project):
         users = [c for c in project.calls(*LINEAR_MODELS) if c.scope.module is call.scope.module]
         if users:

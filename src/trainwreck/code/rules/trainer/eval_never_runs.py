@@ -15,6 +15,8 @@ from trainwreck.code.arguments import attributes_set, contradicted
 from trainwreck.code.facts import complete, option
 from trainwreck.code.huggingface import arguments_call, trainer_calls, trainer_option
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.never_due import never_due
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import keyword_place
 from trainwreck.core.evidence import Evidence
@@ -63,6 +65,10 @@ few = TrainingArguments("o", max_steps=300, eval_strategy="steps", eval_steps=10
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), never_due)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
     yield from contradicted(project, __name__)
     by_hand = any(True for _ in project.calls("evaluate", "predict", "evaluation_loop"))
     if by_hand or {"eval_strategy", "evaluation_strategy", "do_eval"} & attributes_set(project):

@@ -118,7 +118,7 @@ def find(project: Project) -> Iterator[Evidence]:
             for node in project.within(scope, ast.Expr):
                 assert isinstance(node, ast.Expr)
                 value = node.value
-                if isinstance(value, ast.Attribute) and value.attr in METHODS:
+                if isinstance(value, ast.Attribute) and (value.attr in METHODS or _is_function(project, value, scope)):
                     yield sighting(
                         __name__, (node, scope), f"{written(value)} is named but not called: brackets are missing"
                     )

@@ -1,0 +1,99 @@
+"""A loss that is worked out in each step and only shown, beside a weight for it that nothing reads."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainwreck.code.pattern import pattern
+from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Event, Node
+from trainwreck.code.rehearsal.graph import graph, opaque, reached
+from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.dropped_terms import summed_at
+from trainwreck.code.rehearsal.questions.gradients import backwards, same_turn
+from trainwreck.code.rehearsal.questions.roles import users
+
+WEIGHT = pattern(
+    r"(^|_)(lam|lambda|lambd|alpha|beta|gamma|mu|weight|wt|w|coef|coeff|reg|scale|kl|aux)(_|$|\d)|_lambda$|^lambda_",
+    re.IGNORECASE,
+)
+LOOKS = frozenset(["item", "detach", "float", "float_value", "cpu", "numpy", "text", "append"])
+"""What only shows a value."""
+MADE = frozenset(["mean", "sum", "mul", "div", "neg", "add"])
+
+
+def weight_never_read(run: Rehearsing) -> Iterator[Answer]:
+    """A mean that hangs in the graph of the weights that learn is no part of what runs backward, and the number that
+    would weigh it is read by nothing in the program."""
+    events = [e for e in backwards(run) if e.turns and isinstance(e.subject, Node)]
+    if not events or any(opaque(e.subject) for e in events):
+        return
+    inside = {id(n) for e in events for n in graph(e.subject)}
+    learned = {id(p) for e in events for p in reached(e.subject)}
+    for event in events:
+        for node in run.nodes:
+            if id(node) in inside or not _whole(run, node, event) or not same_turn(event, node):
+                continue
+            if any(id(p) in learned for p in reached(node)) and (name := _idle_weight(run.project)):
+                text = (
+                    f"a loss is worked out in this step and not added, and nothing reads {name}, which would weigh it"
+                )
+                proof = (node.place,) if node.place is not None else ()
+                yield Answer(summed_at(run, event), text, proof)
+                return
+
+
+def _whole(run: Rehearsing, node: Node, event: Event) -> bool:
+    """True for one number of this step that is shown at most."""
+    if not node.grad or node.serial > event.serial or node.shape.open or node.shape.dims or node.place is None:
+        return False
+    if node.op not in MADE and not node.op.endswith(("_loss", "entropy", "_logits", "kl_div")):
+        return False
+    return len(node.turns) >= len(event.turns) and all(u.op in LOOKS for u in users(run).get(id(node), ()))
+
+
+def _idle_weight(project: Project) -> str:
+    """The name of a number that would weigh a loss, and that nothing reads."""
+    read: set[str] = set()
+    for walked in project.walked.values():
+        for node in ast.walk(walked.top.module.tree):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                read.add(node.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                read.add(node.attr)
+            elif isinstance(node, ast.Call) and any(k.arg is None for k in node.keywords):
+                return ""  # all names of a table may be handed on
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("vars", "asdict"):
+                return ""
+    for walked in project.walked.values():
+        for name in _numbers(walked.top.module.tree):
+            if name not in read and WEIGHT.search(name):
+                return name
+    return ""
+
+
+def _numbers(tree: ast.AST) -> Iterator[str]:
+    """Names that are given a plain number: parameters, constants, fields, options of a command line."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(args=args):
+                late = args.args[len(args.args) - len(args.defaults) :]
+                pairs = [*zip(late, args.defaults, strict=False), *zip(args.kwonlyargs, args.kw_defaults, strict=False)]
+                yield from (a.arg for a, d in pairs if _number(d))
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if _number(value):
+                yield name
+            case ast.AnnAssign(target=ast.Name(id=name), value=value) if _number(value):
+                yield name
+            case ast.Call(func=ast.Attribute(attr="add_argument"), args=[ast.Constant(value=str(text)), *_]):
+                if any(k.arg == "default" and _number(k.value) for k in node.keywords):
+                    yield text.lstrip("-").replace("-", "_")
+
+
+def _number(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool)
+
+
+__all__ = ["weight_never_read"]
