@@ -128,8 +128,8 @@ fit(DataLoader(train, 32, shuffle=True), DataLoader(held, 100))
         + """
 def series(n):
     s = torch.randn(n).cumsum(0)
-    return (s - s.mean()) / s.std()  # here
-s = series(4000)
+    return (s - s.mean()) / s.std()
+s = series(4000)  # here
 def windows(s):
     return [(s[i : i + 8], s[i + 8]) for i in range(len(s) - 8)]
 fit(DataLoader(windows(s[:3000]), 16, shuffle=True), DataLoader(windows(s[3000:]), 16))

@@ -44,8 +44,8 @@ OPERATIONS = {
 EFFECTS = frozenset(
     ["backward", "step", "update", "save", "load", "fit", "train", "prepare", "log", "write", "add_scalar"]
 )
-LIKE_PYTHON = frozenset("sample choice choices shuffle random uniform randint randrange gauss".split())
-"""Methods of a generator of Python's own that are functions of its module too."""
+LIKE_PYTHON = frozenset(["sample", "choice", "choices", "shuffle"])
+"""Methods of a generator of Python's own that give elements of a list, as the functions of its module do."""
 UNKNOWN_EFFECTS = frozenset(
     ["step", "zero_grad", "train", "eval", "load_state_dict", "state_dict", "update", "unscale_"]
 )
@@ -108,8 +108,11 @@ class Rehearsing(Holding):
                 if found is not NOTHING:
                     return found
         if isinstance(receiver, Obj) and receiver.kind == "random.Random" and asked.name in LIKE_PYTHON:
-            self.event(asked.name, receiver, asked.args, asked.options, asked.place)
-            return self.library_function(replace(asked, full=f"random.{asked.name}", receiver=None))
+            drawn = self.library_function(replace(asked, full=f"random.{asked.name}", receiver=None))
+            if isinstance(drawn, Node):
+                drawn.owner = receiver
+            self.event(asked.name, receiver, asked.args, asked.options, asked.place, result=drawn)
+            return drawn
         if isinstance(receiver, Obj):
             made = self.node(asked.name, asked.given, asked.place, dict(asked.options), owner=receiver)
             self.event(asked.name, receiver, asked.args, asked.options, asked.place, result=made)

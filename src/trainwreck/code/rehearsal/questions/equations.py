@@ -8,6 +8,7 @@ under ``no_grad``, coefficients that are detached before they multiply a higher 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -55,10 +56,11 @@ def derivative_of_a_number(run: Rehearsing) -> Iterator[Answer]:
     """A derivative that was taken without a graph, of which another derivative is asked for: torch refuses."""
     for event in run.tape:
         subject = event.subject
-        if event.name not in ("grad", "backward") or not isinstance(subject, Node) or subject.grad:
+        if event.name != "grad" or not isinstance(subject, Node) or subject.grad:
             continue
         behind = ancestors(subject, through=lambda n: not n.grad and n.op != "grad")
-        without = next((n for n in behind if n.op == "grad" and not n.grad and n.place is not None), None)
+        without = next((n for n in behind if n.op == "grad" and not n.grad and n.place is not None
+                        and isinstance(n.place[0], ast.Call)), None)  # fmt: skip
         if without is not None and without.place is not None and not any(n.grad for n in behind):
             text = "create_graph is not set here, and a derivative of this is asked for below: it has no graph"
             yield Answer(without.place, text, (event.place,) if event.place is not None else ())

@@ -47,6 +47,8 @@ def one_taken_off(run: Rehearsing) -> Iterator[Answer]:
         for term in found:
             heads = _heads(term.node)
             marks = all(bounds(f).low >= 0 for f in term.factors)
+            if any(t.node is term.node and t.sign > 0 for t in found):
+                continue  # the same number added and taken off: its value alone is shown
             if term.sign < 0 and marks and heads and all(id(o) in added for o in heads):
                 place = term.place or event.place
                 if place is not None:

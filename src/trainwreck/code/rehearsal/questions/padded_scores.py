@@ -29,6 +29,8 @@ def padding_scored(run: Rehearsing) -> Iterator[Answer]:
             continue
         for told_by, labels in (node.inputs[:2], node.inputs[1::-1]):
             number = _padding(labels)
+            if isinstance(labels, Node) and not labels.shape.open and len(labels.shape.dims) > 2:
+                continue  # pixels: nothing is filled up
             if number is None or number not in ignored or not _predicted(told_by) or left_out(told_by):
                 continue
             if id(node.place[0]) in told or not _all_counted(run, node, labels):

@@ -23,6 +23,8 @@ WEIGHT = pattern(
 LOOKS = frozenset(["item", "detach", "float", "float_value", "cpu", "numpy", "text", "append"])
 """What only shows a value."""
 MADE = frozenset(["mean", "sum", "mul", "div", "neg", "add"])
+LEASH = pattern(r"(^|_)kl(_|$)")
+"""Names of a leash to another policy: it is asked for by itself."""
 
 
 def weight_never_read(run: Rehearsing) -> Iterator[Answer]:
@@ -37,7 +39,11 @@ def weight_never_read(run: Rehearsing) -> Iterator[Answer]:
         for node in run.nodes:
             if id(node) in inside or not _whole(run, node, event) or not same_turn(event, node):
                 continue
-            if any(id(p) in learned for p in reached(node)) and (name := _idle_weight(run.project)):
+            if (
+                any(id(p) in learned for p in reached(node))
+                and (name := _idle_weight(run.project))
+                and not LEASH.search(name)
+            ):
                 text = (
                     f"a loss is worked out in this step and not added, and nothing reads {name}, which would weigh it"
                 )

@@ -17,7 +17,7 @@ from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.facts import names, optimizers, trains
 from trainwreck.code.order import loops
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.both_zero import never_leaves
 from trainwreck.code.rehearsal.questions.depth import faded
 from trainwreck.code.rehearsal.questions.initial import faint, wide
@@ -196,7 +196,8 @@ CONSTANT = frozenset(["zeros_", "ones_", "constant_", "fill_", "zero_"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), stuck, wide, faint, faded, all_alike, never_leaves)
+    found = list(further(__name__, project, _written(project), stuck, wide, faint, faded, all_alike))
+    yield from found or answers(__name__, project, never_leaves)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
