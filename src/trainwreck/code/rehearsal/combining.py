@@ -47,8 +47,10 @@ def combined(node: Node, report: Report) -> Shape:
     if tensors and node.op in ARITHMETIC and node.place is not None:
         _, wrong = broadcast(*sides)
         clash = _reduced(node) if wrong is not None else None
-        if clash is not None or (wrong is not None and not _over_samples(node)):
-            report(clash or _unlike(node, sides, wrong or (0, 0)))
+        if wrong is not None and clash is None and not _over_samples(node):
+            clash = _unlike(node, sides, wrong)
+        if clash is not None:
+            report(clash)
     return together(node.inputs)
 
 

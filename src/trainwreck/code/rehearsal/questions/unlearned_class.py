@@ -10,7 +10,8 @@ from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.monotone import judged
 from trainwreck.code.rehearsal.questions.pixels import CONVOLUTIONS
-from trainwreck.code.rehearsal.questions.roles import given, losses, users
+from trainwreck.code.rehearsal.questions.roles import users
+from trainwreck.code.rehearsal.questions.void_counted import passed_over
 from trainwreck.code.rehearsal.questions.void_labels import judged_whole
 
 PIXELS = 3
@@ -25,14 +26,8 @@ def class_passed_over(run: Rehearsing) -> Iterator[Answer]:
     it is ever taught.
 
     Not meant: a label that the evaluation leaves out too, in any way that is seen."""
-    for loss in losses(run, "cross_entropy", "nll_loss"):
-        own = loss.owner.options.get("ignore_index") if loss.owner is not None else None
-        number, scores, target = (
-            loss.options.get("ignore_index", own),
-            given(loss, "input", 0),
-            given(loss, "target", 1),
-        )
-        if type(number) is not int or number < 0 or not isinstance(scores, Node) or not isinstance(target, Node):
+    for loss, number, scores, _ in passed_over(run):
+        if number < 0:
             continue
         classes = scores.shape.dim(1) if not scores.shape.open and len(scores.shape.dims) >= PIXELS else None
         pixels = any(n.op in CONVOLUTIONS for n in near(scores, FEW))

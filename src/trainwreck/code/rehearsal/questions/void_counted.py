@@ -22,7 +22,7 @@ def void_scored(run: Rehearsing) -> Iterator[Answer]:
     """A share of hits over all places, also those whose label the loss is told to pass over.
 
     Said of a label beyond the classes, which no choice can hit, in programs that ask no label for it anywhere."""
-    for number, scores, _ in _passed_over(run):
+    for _, number, scores, _ in passed_over(run):
         classes = scores.shape.dim(1) if not scores.shape.open and len(scores.shape.dims) > 1 else None
         if classes is None or 0 <= number < classes or _asked_for(run, number):
             continue
@@ -44,7 +44,7 @@ def void_scored(run: Rehearsing) -> Iterator[Answer]:
 
 def void_lost(run: Rehearsing) -> Iterator[Answer]:
     """Labels are cut to the highest class before a loss that is to pass over a higher one."""
-    for number, _, target in _passed_over(run):
+    for _, number, _, target in passed_over(run):
         if number < 0 or bounds(target).high >= number:
             continue
         cut = next((n for n in ancestors(target) if n.op in CUTS and bounds(n).high < number), None)
@@ -56,8 +56,8 @@ def void_lost(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
-def _passed_over(run: Rehearsing) -> Iterator[tuple[int, Node, Node]]:
-    """The label that a loss is told to pass over, its scores and its labels."""
+def passed_over(run: Rehearsing) -> Iterator[tuple[Node, int, Node, Node]]:
+    """Losses, the label that each is told to pass over, its scores and its labels."""
     for loss in losses(run, "cross_entropy", "nll_loss"):
         own = loss.owner.options.get("ignore_index") if loss.owner is not None else None
         number, scores, target = (
@@ -66,7 +66,7 @@ def _passed_over(run: Rehearsing) -> Iterator[tuple[int, Node, Node]]:
             given(loss, "target", 1),
         )
         if type(number) is int and isinstance(scores, Node) and isinstance(target, Node):
-            yield number, scores, target
+            yield loss, number, scores, target
 
 
 def _choice(value: Node) -> bool:
@@ -109,4 +109,4 @@ def _over_all(run: Rehearsing, hits: Node, truth: Value) -> Node | None:
     return next((u for u in table.get(id(truth), ()) if u.op == "numel" and u.turns == hits.turns), None)
 
 
-__all__ = ["void_lost", "void_scored"]
+__all__ = ["passed_over", "void_lost", "void_scored"]

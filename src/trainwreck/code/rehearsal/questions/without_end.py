@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node
+from trainwreck.code.rehearsal.domain import Node, Place
 from trainwreck.code.rehearsal.graph import ancestors, carries
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
@@ -35,15 +35,10 @@ CUT = frozenset(["detach", "detach_", "grad", "apply"])
 
 def falls_without_end(run: Rehearsing) -> Iterator[Answer]:
     """Minimising this makes the outputs of the network grow without end, for any data."""
-    if len([o for o in run.objects if is_optimizer(o)]) != 1:
+    only = _only_objective(run)
+    if only is None:
         return
-    events = backwards(run)
-    subjects = [e.subject for e in events if isinstance(e.subject, Node)]
-    if len({id(e.place[0]) for e in events if e.place is not None}) != 1 or not subjects:
-        return
-    loss, last = subjects[-1], events[-1].place
-    if last is None:
-        return
+    loss, last = only
     whole = Part(loss, 1, None)
     parts = [p for p in summands(loss, level=len(loss.stack)) if p.node is not loss and _log_share(p.node)]
     for part in (*(parts if len(parts) < FEW else ()), whole):
@@ -58,21 +53,28 @@ def falls_without_end(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
+def _only_objective(run: Rehearsing) -> tuple[Node, Place] | None:
+    """What the only optimizer's only ``backward`` runs from, and where; None where there are several."""
+    events = backwards(run)
+    subjects = [e.subject for e in events if isinstance(e.subject, Node)]
+    places = {id(e.place[0]) for e in events if e.place is not None}
+    last = events[-1].place if events else None
+    alone = len([o for o in run.objects if is_optimizer(o)]) == len(places) == 1
+    return (subjects[-1], last) if alone and subjects and last is not None else None
+
+
 def labels_make_no_difference(run: Rehearsing) -> Iterator[Answer]:
     """A likelihood of labels that costs nothing, or less, where all outputs are one and the same large number, whatever
     the labels are: one of its two sides is missing, or pulls the wrong way."""
-    if len([o for o in run.objects if is_optimizer(o)]) != 1:
+    only = _only_objective(run)
+    if only is None:
         return
-    events = backwards(run)
-    subjects = [e.subject for e in events if isinstance(e.subject, Node)]
-    if len({id(e.place[0]) for e in events if e.place is not None}) != 1 or not subjects:
-        return
-    loss, last = subjects[-1], events[-1].place
+    loss, last = only
     for part in (*summands(loss, level=len(loss.stack)),):
         if any(n.op == "nll_loss" for n in ancestors(part.node, through=lambda n: n.op != "nll_loss" and n.grad)):
             continue  # it is given no logarithms: asked for by itself
         found = _leaves(part.node) if part.sign > 0 and _log_share(part.node) else None
-        if found is None or len(found[0]) != 1 or found[0][0].op == "param" or last is None:
+        if found is None or len(found[0]) != 1 or found[0][0].op == "param":
             continue
         if any(_nothing(part, *found, size) for size in (HUGE, -HUGE)):
             text = "the same large output for everything costs nothing here, whatever the labels are"
