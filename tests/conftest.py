@@ -16,3 +16,8 @@ def shared() -> Path:
     if not (SHARED / "vocabulary.tsv").exists():
         pytest.skip("the developer corpus (../shared) is not here")
     return SHARED
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The recorder's tests come first: they take the longest, and what ends a suite on two workers should be short."""
+    items.sort(key=lambda item: "record" not in item.path.parts)

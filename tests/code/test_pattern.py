@@ -68,3 +68,16 @@ def test_the_same_is_found(data: st.DataObject) -> None:
         for way in ("search", "match", "fullmatch"):
             found, wanted = getattr(pattern(text, flags), way)(string), getattr(compiled, way)(string)
             assert (found and found.span()) == (wanted and wanted.span())
+
+
+def test_a_used_pattern_still_asks_a_long_text_for_its_words_first() -> None:
+    """Else a process that has compiled the expressions takes five times as long for the next program."""
+
+    class Never:
+        def search(self, *_: object) -> None:
+            raise AssertionError("the expression was searched for in a text that holds none of its words")
+
+    lazy = pattern(r"window|look_?back", re.IGNORECASE)
+    assert lazy.search("the WINDOW")
+    lazy._compiled = Never()  # type: ignore[attr-defined]
+    assert lazy.search("x = 1\n" * 1000) is None

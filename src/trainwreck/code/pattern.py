@@ -11,6 +11,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, cast
 
+LONG = 256
+"""Letters from which on the words are looked for first even where the expression is compiled: a search for words costs
+far less than one for alternatives, and a program is looked through whole."""
 SPECIAL = frozenset("\\[](){}.^$*+?|")
 
 
@@ -33,7 +36,7 @@ class _Lazy:
         return self._pattern().fullmatch(string, *span) if self._may_be_in(string) else None
 
     def _may_be_in(self, string: str) -> bool:
-        if self._compiled is not None:
+        if self._compiled is not None and len(string) < LONG:
             return True
         if self._words is None:
             plain = not self._flags & ~(re.IGNORECASE | re.MULTILINE | re.DOTALL)

@@ -225,12 +225,12 @@ def _same_split(project: Project) -> Iterator[Evidence]:
 
 
 def _sliced(project: Project) -> Iterator[Evidence]:
+    looks_back = WINDOWED.search(source(project)) is not None  # then the part behind may begin with what is known
     for scope in project.scopes:
         if scope.kind == "class":
             continue
         taught = {n: b for n, b in _single(scope) if TRAIN.search(n) and not HELD.search(n)}
         told: set[int] = set()
-        looks_back = WINDOWED.search(source(project)) is not None  # then the part behind may begin with what is known
         for held, cut in _single(scope):
             value = _value(cut)
             if not HELD.search(held) or TRAIN.search(held) or not _is_cut(value):
