@@ -115,6 +115,8 @@ def _factors(value: Value, depth: int = 0) -> Iterator[Value]:
 def _worked(value: Value) -> list[float] | None:
     """The different numbers of a factor, from the smallest, in all turns of a loop that counts; None where they can't
     be worked out."""
+    if isinstance(value, int | float):
+        return [float(abs(value))]
     try:
         bench = Bench()
         for node in ancestors(value) if isinstance(value, Node) else ():
