@@ -95,7 +95,9 @@ def labels_make_no_difference(run: Rehearsing) -> Iterator[Answer]:
         return
     loss, last = only
     for part in (*summands(loss, level=len(loss.stack)),):
-        if _known(part, frozenset(["cross_entropy"])) or any(n.op == "nll_loss" for n in ancestors(part.node, through=lambda n: n.op != "nll_loss" and n.grad)):
+        if _known(part, frozenset(["cross_entropy"])) or any(
+            n.op == "nll_loss" for n in ancestors(part.node, through=lambda n: n.op != "nll_loss" and n.grad)
+        ):
             continue  # it is given no logarithms: asked for by itself
         found = _leaves(part.node) if part.sign > 0 and _log_share(part.node) else None
         if found is None or len(found[0]) != 1 or found[0][0].op == "param":
