@@ -142,3 +142,9 @@ def test_binary_and_empty_inputs_are_quiet(name: str) -> None:
 
 def test_excerpts_without_causes() -> None:
     assert excerpts([], Program({}), []) == []
+
+
+def test_a_note_of_the_recorder_about_itself_is_no_failure_of_the_program() -> None:
+    error = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x512 and 768x10)"
+    assert signs(error)
+    assert not signs(f"step 3 loss 0.4\ntrainwreck: no longer recording training and evaluation data ({error})\n")

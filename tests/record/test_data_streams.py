@@ -145,3 +145,12 @@ def test_what_is_wrong_is_told(name: str, tmp_path: Path) -> None:
 def test_what_is_right_is_not(name: str, tmp_path: Path) -> None:
     run(tmp_path, START + RIGHT[name])
     assert not signs(tmp_path)
+
+
+def test_more_rows_than_are_remembered_are_no_fault(tmp_path: Path) -> None:
+    program = START + SCALE + LOOP + "\nfor turn in range(3):\n    evaluate(x_val.repeat(60, 1), y_val.repeat(60))\n"
+    program = program.replace(
+        "    return (net(inputs)", "    for _ in range(4):\n        net(inputs)\n    return (net(inputs)"
+    )
+    run(tmp_path, program)
+    assert "cannot reshape" not in lines(tmp_path)

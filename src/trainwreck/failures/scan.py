@@ -19,6 +19,11 @@ MAX_SHAPES = 200_000
 _DELETED = str.maketrans("", "", "0123456789.-+%,")
 _LETTERS = re.compile(r"[A-Za-z_]+")
 TRACE, PROGRESS = 1, 2
+OWN = re.compile(
+    r"trainwreck: (?:no longer recording|not recording|nothing was recorded|the recording is|recording fault|"
+    r"the diagnosis failed|a fault of ours)"
+)
+"""What the recorder says of its own faults, with their messages: none of them is the program's."""
 _PROGRESS_HINTS = ("oss", "poch", "tep", "ter", "OSS", "POCH", "TEP", "it/s", "s/it")
 _TRACE = ("Traceback", 'File "', "Error", "Exception", "Warning", "Interrupt", "OutOfMemory", "Timeout", *HINTS)
 
@@ -102,7 +107,7 @@ def scan(
                 if len(shapes) >= MAX_SHAPES:
                     shapes.clear()
                 text = lines[offset]
-                hits = words.found(key, text)
+                hits = [] if OWN.match(text) else words.found(key, text)
                 kind = 0
                 if hits:
                     kind = 0 if traces.isdisjoint(hits) else TRACE

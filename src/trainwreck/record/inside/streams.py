@@ -221,6 +221,8 @@ class Streams(Probe):
             if evaluated is None:
                 evaluated = self._now[key] = Evaluated(self._places, place, [*self._words, segment(frame)])
             rows, sums = rows.detach()[: max(0, MOST_EVALUATED - len(evaluated.rows))], evaluated.sums
+            if not rows.shape[0]:  # an empty batch, or enough rows have been seen
+                return
             evaluated.rows += keys(rows)
         if not rows.is_floating_point() or not rows.shape[0]:
             return

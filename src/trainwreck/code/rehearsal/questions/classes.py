@@ -184,7 +184,7 @@ def _chosen(base: Value, index: Value) -> bool:
 
 def _listed(value: Value, depth: int) -> Span | None:
     items = value.items if isinstance(value, Items) else value
-    drawn = all(isinstance(i, Node) and i.op == "sample" for i in items)
+    drawn = all(isinstance(i, Node) and i.op in ("sample", "getitem") for i in items)
     if not items or (isinstance(value, Items) and value.more and not drawn):
         return None
     spans = [span(i, depth + 1) for i in items]

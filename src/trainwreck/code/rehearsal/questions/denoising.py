@@ -331,7 +331,7 @@ def mixture(given: Event) -> tuple[Node, Node] | None:
     for side, other in ((sides[0], sides[1]), (sides[1], sides[0])):
         noise = next((n for m in _multiplied(side) for n in core(m) if n.op in NOISE), None)
         # of all that the network is told (a class as well) the time is what the noise is scaled by
-        before = {id(n) for m in _multiplied(side) if noise not in core(m) for n in ancestors(m)}
+        before = {id(n) for m in _multiplied(side) if noise not in core(m) for n in ancestors(m, through=carries)}
         mine = before & times or times
         wide = [m for m in _multiplied(other) if not any(id(n) in mine for n in ancestors(m)) and not _schedule(m)]
         wide = sorted(wide, key=_one_column)

@@ -298,7 +298,10 @@ def never_cleared(run: Rehearsing) -> Iterator[Answer]:
         # a reset of other parameters that this very backward reaches too clears a part only
         together = ids(reached(new.event)) - mine
         clearing = [e for e in run.tape if e.name == "zero_grad" and e.turns == new.event.turns and e.state.get("held")]
-        beside += [e for e in clearing if e not in beside and ids(e.state["held"]) <= together]
+        partial = [e for e in clearing if e not in beside and ids(e.state["held"]) <= together]
+        passes = [e.serial for e in run.tape if e.name == "backward" and e.serial < new.event.serial]
+        # the one right before it, where there are several: the others may clear for another backward
+        beside += sorted(partial, key=lambda e: not max(passes, default=0) < e.serial < new.event.serial)
         text = "gradients that a step has used are still there when the next backward adds its own"
         proof = tuple(e.place for e in (old.event, step) if e.place is not None)
         wrong = next((e.place for e in [*beside, *outer] if e.place is not None), None)

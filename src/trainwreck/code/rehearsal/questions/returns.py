@@ -21,7 +21,7 @@ BACKWARDS = pattern(r"reversed\(|::\s*-1|-1,\s*-1\)|flip|, -1\)$")
 DRAWN = frozenset("multinomial sample rsample bernoulli gumbel_softmax rand randn choice exponential".split())
 
 
-def _arithmetic(node: Node) -> bool:
+def arithmetic(node: Node) -> bool:
     return node.op in STRUCTURE or node.op in (
         "add", "sub", "mul", "div", "neg", "clamp", "stack", "cat", "tensor", "setitem", "element", "either", "part",
         "array", "asarray", "from_numpy", "loaded", "nan_to_num", "where",
@@ -65,7 +65,7 @@ def summed_so_far(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _holds(value: Value, inner: Node) -> bool:
-    return any(n is inner for n in ancestors(value, through=lambda n: _arithmetic(n) or n is inner))
+    return any(n is inner for n in ancestors(value, through=lambda n: arithmetic(n) or n is inner))
 
 
 def _of_flags(node: Node) -> bool:
@@ -85,11 +85,11 @@ def _turned(node: Node) -> bool:
 def _recursive(node: Node) -> bool:
     """``x + 0.9 * (the same of the turn before)``, whatever else is multiplied."""
     for item in node.inputs[:2]:
-        factors = _factors(item, 0)
-        numbers = [n for f in factors if (n := number_of(f)) is not None]
-        if len(factors) < 2 or not any(0.5 <= n < 1 for n in numbers):
+        held = factors(item, 0)
+        numbers = [n for f in held if (n := number_of(f)) is not None]
+        if len(held) < 2 or not any(0.5 <= n < 1 for n in numbers):
             continue
-        for inner in factors:
+        for inner in held:
             before = inner.inputs if isinstance(inner, Node) and inner.op in ("either", "counter") else (inner,)
             if any(isinstance(b, Node) and b.place is not None and node.place is not None
                    and b.place[0] is node.place[0] for b in before):  # fmt: skip
@@ -97,9 +97,9 @@ def _recursive(node: Node) -> bool:
     return False
 
 
-def _factors(value: Value, depth: int) -> list[Value]:
+def factors(value: Value, depth: int) -> list[Value]:
     if isinstance(value, Node) and value.op == "mul" and len(value.inputs) > 1 and depth < 6:
-        return [f for i in value.inputs[:2] for f in _factors(i, depth + 1)]
+        return [f for i in value.inputs[:2] for f in factors(i, depth + 1)]
     return [value]
 
 
@@ -115,7 +115,7 @@ def _kept(run: Rehearsing, node: Node, loop: ast.For) -> bool:
 def bare_deviation(run: Rehearsing) -> Iterator[Answer]:
     """An advantage is divided by a deviation that may be zero, with nothing that keeps it away from zero."""
     for event, found in surrogates(run):
-        for node in ancestors(found.advantage, through=_arithmetic):
+        for node in ancestors(found.advantage, through=arithmetic):
             if node.op != "div" or len(node.inputs) < 2 or node.place is None:
                 continue
             above, below = node.inputs[:2]
@@ -137,7 +137,7 @@ def _deviation(value: Value) -> bool:
 
 def _coarse(value: Node) -> bool:
     """True for rewards of few values (flags, groups), which are often all equal."""
-    near = list(ancestors(value, through=_arithmetic))[:60]
+    near = list(ancestors(value, through=arithmetic))[:60]
     grouped = any(n.op in ("mean", "std") and axes(n) is not None for n in ancestors(value))
     return grouped or any(n.op in ("eq", "ne", "lt", "gt", "le", "ge", "float", "randint", "bool") for n in near)
 
@@ -145,7 +145,7 @@ def _coarse(value: Node) -> bool:
 def equal_groups(run: Rehearsing) -> Iterator[Answer]:
     """The answers of a group are compared with each other, and all are the same one."""
     for event, found in surrogates(run):
-        for node in ancestors(found.advantage, through=_arithmetic):
+        for node in ancestors(found.advantage, through=arithmetic):
             if node.op != "sub" or len(node.inputs) < 2:
                 continue
             mean = next((n for n in parts(node.inputs[1]) if n.op == "mean" and axes(n) is not None), None)
@@ -168,7 +168,7 @@ def _random_after(behind: list[Node], picked: Node) -> bool:
 def one_answer(run: Rehearsing) -> Iterator[Answer]:
     """The answers of a group are compared with their mean, and a group has one answer."""
     for event, found in surrogates(run):
-        for node in ancestors(found.advantage, through=_arithmetic):
+        for node in ancestors(found.advantage, through=arithmetic):
             if node.op != "sub" or len(node.inputs) < 2:
                 continue
             mean = next((n for n in parts(node.inputs[1]) if n.op == "mean" and n.inputs), None)

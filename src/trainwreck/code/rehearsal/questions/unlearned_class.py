@@ -1,4 +1,4 @@
-"""A class of pixels that the loss passes over, and that the evaluation counts like any other."""
+"""A class that the loss passes over, and that the evaluation counts like any other."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.classes import span
 from trainwreck.code.rehearsal.questions.monotone import judged
 from trainwreck.code.rehearsal.questions.pixels import CONVOLUTIONS
-from trainwreck.code.rehearsal.questions.roles import users
+from trainwreck.code.rehearsal.questions.roles import behind, loss_place, unknown, users
 from trainwreck.code.rehearsal.questions.void_counted import passed_over
 from trainwreck.code.rehearsal.questions.void_labels import judged_whole
 
@@ -19,6 +20,8 @@ PIXELS = 3
 TABLES = frozenset(["bincount", "histc", "histogram2d", "confusion_matrix"])
 CHOICES = frozenset(["argmax", "max"])
 FEW = 12
+MOST = 32
+"""Classes: of more, one is hardly missed, and the labels are words of a text."""
 
 
 def class_passed_over(run: Rehearsing) -> Iterator[Answer]:
@@ -44,6 +47,39 @@ def class_passed_over(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
+def label_passed_over(run: Rehearsing) -> Iterator[Answer]:
+    """``ignore_index`` is the number of a class that is known to occur among the labels (the number of a token that
+    fills short texts, given to a loss over classes): no sample of it is ever taught."""
+    for loss, number, scores, target in passed_over(run):
+        classes = scores.shape.dim(1) if not scores.shape.open and len(scores.shape.dims) > 1 else None
+        reach, place = span(target), loss_place(loss)
+        if classes is None or classes > MOST or reach != (0, classes - 1) or not 0 <= number < classes or place is None:
+            continue
+        if judged_whole(run) and not _left_out(run, number, target):
+            text = f"this loss passes over all samples of class {number}, which occurs among the labels (0 to "
+            text += f"{classes - 1}) and which the evaluation counts"
+            yield Answer(place, text, (loss.place,) if loss.place is not None else ())
+            return
+
+
+def _of(labels: Node | None, value: Node) -> bool:
+    """True where ``value`` may be taken from what ``labels`` are taken from."""
+    if labels is None:
+        return True
+    made = {id(n.place[0]) for n in _first(labels) if n.place is not None}
+    return any(unknown(n) or n.place is None or id(n.place[0]) in made for n in _first(value))
+
+
+def _first(value: Node) -> list[Node]:
+    """What the data are that ``value`` is only selected from; a batch of a loader of which nothing is known too."""
+    seen = list(ancestors(value, through=_handed_on))
+    return [n for n in seen if not _handed_on(n) or not n.inputs]
+
+
+def _handed_on(node: Node) -> bool:
+    return node.op in ("batch", "element") or behind(node) is not None
+
+
 def _choice(value: Value) -> bool:
     """True for the class that a network chose for each pixel."""
     return isinstance(value, Node) and any(n.op in CHOICES and judged(n) for n in near(value, FEW))
@@ -62,13 +98,14 @@ def _counts(node: Node, number: int) -> bool:
     return False
 
 
-def _left_out(run: Rehearsing, number: int) -> bool:
-    """True where labels are asked for everything but this one, or its figures are cut off."""
+def _left_out(run: Rehearsing, number: int, labels: Node | None = None) -> bool:
+    """True where labels (any values, where it isn't said which) are asked for everything but this one, or its figures
+    are cut off."""
     for node in run.nodes:
         if node.grad or len(node.inputs) < 2:
             continue
         first, second = node.inputs[:2]
-        if type(second) is int and isinstance(first, Node):
+        if type(second) is int and isinstance(first, Node) and _of(labels, first):
             apart = node.op == "ne" and second == number
             above = number == 0 and (node.op, second) in (("gt", 0), ("ge", 1))
             alone = node.op == "eq" and second == number and not _choice(first) and not _beside(run, node, number)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trainwreck.code.calls import written
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.evaluation import KEEPS, branch_of, keeps_module, names_test, scores_of
 from trainwreck.code.rehearsal.questions.gradients import backwards
 from trainwreck.code.rehearsal.questions.modes import inside_another
+from trainwreck.code.rehearsal.questions.paths import evaluated, paths, trained
 
 COMPARES = frozenset(["gt", "lt", "ge", "le"])
 
@@ -52,6 +53,52 @@ def chosen_on_training(run: Rehearsing) -> Iterator[Answer]:
             text = "the training loss decides what is kept, though other data are evaluated in the same turn"
             place = _chosen_by_name(run, decided) or _told_to(node, decided) or decided
             yield Answer(place, text, tuple(p for p in (_asked(beside[0]),) if p is not None))
+
+
+def chosen_on_the_trained(run: Rehearsing) -> Iterator[Answer]:
+    """What is kept is decided by a score of the network on the rows that it learns from, though two other parts of
+    the data are evaluated as well: one of them is to choose by.
+
+    Silent where there is a single other part: that may be the last test, which is to decide nothing."""
+    judged = _rows_of(run, evaluated(run))
+    taught = {key for keys in _rows_of(run, trained(run)).values() for key in keys}
+    others = {keys for keys in judged.values() if keys and not keys <= taught}
+    if len(others) < OTHERS or not taught:
+        return
+    events = {id(n): e for e, _ in evaluated(run) for n in parts(e.result)}
+    told: set[int] = set()
+    for node in run.nodes:
+        test = node.attributes.get("?test")
+        if node.op != "either" or not isinstance(test, Node) or test.op not in COMPARES or not node.turns:
+            continue
+        decided = branch_of(run, node)
+        if decided is None or id(decided[0]) in told:
+            continue
+        body = " ".join(written(s) for s in decided[0].body).lower()
+        scores = scores_of(test, node)
+        if not scores or not (KEEPS.search(body) or keeps_module(decided[0]) or _counts(decided[0])):
+            continue
+        asked = [events[id(n)] for score in scores for n in ancestors(score) if id(n) in events]
+        found = [judged.get(id(e), frozenset()) for e in asked]
+        if not any(found) or not all(keys <= taught for keys in found):
+            continue
+        told.add(id(decided[0]))
+        first = next(e for e in asked if judged.get(id(e)))
+        place = next((p for p in first.stack if p[1] is decided[1]), None) or first.place or decided
+        yield Answer(place, "this scores the rows that are trained on, and decides what is kept", (decided,))
+
+
+OTHERS = 2
+"""Parts of the data beside those that are trained on: one to choose by, one for the last test."""
+
+
+def _rows_of(run: Rehearsing, given: Iterable[tuple[Event, Node]]) -> dict[int, frozenset[object]]:
+    """By ``id`` of the event: from which arrays the data come that it is given, and by which fixed parts of them."""
+    found: dict[int, set[object]] = {}
+    for event, node in given:
+        keys = found.setdefault(id(event), set())
+        keys |= {(id(p.root), tuple(s.key for s in p.fixed)) for p in paths(run, node) if p.fixed}
+    return {event: frozenset(keys) for event, keys in found.items()}
 
 
 def _counts(branch: ast.If) -> bool:

@@ -22,7 +22,7 @@ from trainwreck.code.facts import (
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.watching import chosen_on_training
+from trainwreck.code.rehearsal.questions.watching import chosen_on_the_trained, chosen_on_training
 from trainwreck.code.rule import sighting
 from trainwreck.code.unused_split import chosen_otherwise
 from trainwreck.core.evidence import Evidence
@@ -70,7 +70,7 @@ VALID = pattern(
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), chosen_on_training)
+    yield from further(__name__, project, _seen(project), chosen_on_training, chosen_on_the_trained)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

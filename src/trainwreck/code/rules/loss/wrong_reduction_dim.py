@@ -22,6 +22,7 @@ from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.agreement import softened_along_another
 from trainwreck.code.rehearsal.questions.axes import wrong_axis
+from trainwreck.code.rehearsal.questions.baselines import over_own_time
 from trainwreck.code.rehearsal.questions.corrupted import columns_of_table
 from trainwreck.code.rehearsal.questions.corrupted import over_samples as pairs_over_samples
 from trainwreck.code.rehearsal.questions.counted_losses import normalised_over_time
@@ -147,6 +148,7 @@ def find(project: Project) -> Iterator[Evidence]:
         takes_no_part,
         normalised_over_time,
         among_samples,
+        over_own_time,
     )
     yield from further(__name__, project, _written(project), *asked)
 

@@ -14,7 +14,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.pixels import not_ignored
 from trainwreck.code.rehearsal.questions.stand_ins import pixels_counted
-from trainwreck.code.rehearsal.questions.unlearned_class import class_passed_over
+from trainwreck.code.rehearsal.questions.unlearned_class import class_passed_over, label_passed_over
 from trainwreck.code.rehearsal.questions.void_counted import void_lost, void_scored
 from trainwreck.code.rehearsal.questions.void_labels import void_pixels
 from trainwreck.core.evidence import Evidence
@@ -102,6 +102,7 @@ def find(project: Project) -> Iterator[Evidence]:
         pixels_counted,
         void_pixels,
         class_passed_over,
+        label_passed_over,
         void_scored,
         void_lost,
     )
