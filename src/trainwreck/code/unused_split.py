@@ -15,6 +15,9 @@ PARTS = 3
 """One to learn from, one to choose by, one for the last test."""
 
 
+LOADERS = frozenset(["DataLoader"])
+
+
 class Chosen(Row):
     """What a choice in a loop goes by: ``last`` where the same part is used after the loop too."""
 
@@ -27,6 +30,8 @@ class Chosen(Row):
 class Part(Row):
     names: frozenset[str]
     maker: str
+    line: int
+    """Where they are given: what stands before it reads something else of that name."""
 
 
 def chosen_otherwise(project: Project, scope: Scope) -> Iterator[Chosen]:
@@ -39,7 +44,7 @@ def chosen_otherwise(project: Project, scope: Scope) -> Iterator[Chosen]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             read.setdefault(node.id, []).append(node.lineno)
     for parts in makers.values():
-        idle = [p for p in parts if not any(n in read for n in p.names)]
+        idle = [p for p in parts if not any(line > p.line for n in p.names for line in read.get(n, ()))]
         if len(parts) < PARTS or len(idle) != 1 or len({n for p in parts for n in p.names}) < len(parts):
             continue
         for loop, statement, names in _choices(project, scope):
@@ -68,13 +73,15 @@ def _parts(project: Project, scope: Scope) -> Iterator[Part]:
         given = [t for t in target.elts if isinstance(t, ast.Name)] if isinstance(target, ast.Tuple) else []
         if isinstance(node.value, ast.Tuple) and len(given) == len(node.value.elts) and len(given) >= PARTS:
             if all(isinstance(v, ast.Subscript | ast.Call) for v in node.value.elts):
-                yield from (Part(frozenset([t.id]), f"line {node.lineno}") for t in given)
+                end = node.end_lineno or node.lineno
+                yield from (Part(frozenset([t.id]), f"line {node.lineno}", end) for t in given)
         elif isinstance(node.value, ast.Call) and (given or isinstance(target, ast.Name)):
             names = {t.id for t in given} or ({target.id} if isinstance(target, ast.Name) else set())
             names = {n for n in names if n.strip("_")}
             name = last_name(node.value.func)
-            if names and any(f.name == name for f in project.functions):
-                yield Part(frozenset(names), name)
+            own = name in LOADERS or any(f.name == name for f in project.functions)
+            if names and own:
+                yield Part(frozenset(names), name, node.end_lineno or node.lineno)
 
 
 def _choices(project: Project, scope: Scope) -> Iterator[tuple[ast.For | ast.While, ast.Assign, set[str]]]:
@@ -86,18 +93,21 @@ def _choices(project: Project, scope: Scope) -> Iterator[tuple[ast.For | ast.Whi
         compared = {n.id for t in tests for n in ast.walk(t) if isinstance(n, ast.Name)}
         kept = {t.id for n in ast.walk(loop) if isinstance(n, ast.If) for s in n.body for t in _targets(s)}
         for node in ast.walk(loop):
-            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            given = {t.id for t in _targets(node)} if isinstance(node, ast.Assign) else set()
+            if not isinstance(node, ast.Assign) or not given:
                 continue
             called = [c for c in ast.walk(node.value) if isinstance(c, ast.Call) and c.args]
-            if node.targets[0].id not in compared or not called or not compared & kept:
+            if not given & compared or not called or not compared & kept:
                 continue
             names = {n.id for c in called for a in c.args for n in ast.walk(a) if isinstance(n, ast.Name)}
             yield loop, node, names
 
 
 def _targets(statement: ast.stmt) -> Iterator[ast.Name]:
+    """The names that are given a value."""
     for target in getattr(statement, "targets", ()):
-        yield from (n for n in ast.walk(target) if isinstance(n, ast.Name))
+        stored = (n for n in ast.walk(target) if isinstance(n, ast.Name))
+        yield from (n for n in stored if isinstance(n.ctx, ast.Store))
 
 
 __all__ = ["chosen_otherwise"]

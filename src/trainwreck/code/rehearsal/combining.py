@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainwreck.code.rehearsal.domain import Items, Node, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Value, candidates
 from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.reshaping import literal
 from trainwreck.code.shapes.domain import ANY, Clash, Shape, broadcast, uneven
@@ -19,6 +19,7 @@ ARITHMETIC = frozenset(
     "add sub mul div pow mod floor_divide eq ne lt le gt ge true_divide subtract multiply divide".split()
 )
 """Operators that torch and numpy refuse for sizes that don't fit."""
+COMPARED = frozenset("eq ne lt le gt ge".split())
 CHOICES = frozenset(["argmax", "argmin", "max", "min"])
 REDUCES = CHOICES | frozenset("mean sum norm std var logsumexp prod amax amin nanmean median".split())
 ELEMENTWISE = frozenset("neg exp log sqrt square pow abs relu clamp clip float long detach add sub mul div".split())
@@ -51,7 +52,14 @@ def combined(node: Node, report: Report) -> Shape:
             clash = _unlike(node, sides, wrong)
         if clash is not None:
             report(clash)
+    if node.op in COMPARED and all(_listed(v) for v in node.inputs):
+        return SCALAR
     return together(node.inputs)
+
+
+def _listed(value: Value) -> bool:
+    """True for a tuple or list of Python: two of them are equal or not, as a whole."""
+    return all(isinstance(v, tuple | Items) for v in candidates(value))
 
 
 def _unlike(node: Node, sides: list[Shape], wrong: tuple[int, int]) -> Clash:

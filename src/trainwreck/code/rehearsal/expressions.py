@@ -25,6 +25,7 @@ from trainwreck.code.rehearsal.domain import (
     Table,
     Value,
     candidates,
+    is_module,
 )
 from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.operators import Operators
@@ -255,7 +256,8 @@ class Expressions(Operators):
                         return Items(list(part), base.more)
                     return tuple(part) if isinstance(base, tuple) else part
                 return Items(list(items), True) if not isinstance(base, str) else UNKNOWN
-            if isinstance(base, Items) and base.more and isinstance(index, Node) and _of_a_kind(items):
+            many = isinstance(base, Items) and (base.more or all(_without_parts(i) for i in items))
+            if many and isinstance(index, Node) and _of_a_kind(items):
                 return self._representative(items, index)
             if len(items) > 1 and all(isinstance(i, tuple) and len(i) == len(items[0]) for i in items):
                 columns = [self._any(column, place) for column in zip(*items, strict=True)]
@@ -292,6 +294,8 @@ class Expressions(Operators):
 
     def _picked(self, value: Value, index: Value, place: Place) -> Value:
         """One of several: which one is not forgotten."""
+        if isinstance(value, Node) and value.op == "either" and all(isinstance(c, Obj) for c in value.inputs):
+            return value
         if isinstance(value, Node) and not value.unknown and value.op != "param" and isinstance(index, Node):
             return self.node("getitem", (value, index), place, shape=value.shape)
         return value
@@ -343,6 +347,7 @@ class Expressions(Operators):
             if len(generators) == 1 and not generator.ifs:
                 through = over
             more = more or open_ended
+            self.memo.setdefault("open", {}).setdefault(id(generator), []).append(open_ended)
             for element in elements:
                 self.store(generator.target, element, inner)
                 asked = [self.value(t, inner) for t in generator.ifs]
@@ -362,6 +367,15 @@ def _of_a_kind(items: Sequence[Value]) -> bool:
     """True for objects of one class."""
     objects = [i for i in items if isinstance(i, Obj)]
     return len(objects) == len(items) > 0 and len({(o.kind, id(o.cls)) for o in objects}) == 1
+
+
+def _without_parts(obj: Value) -> bool:
+    """True for an object of the program's own that holds no module and no optimizer: of such, one may stand for all
+    (of others each must be seen to be trained)."""
+    if not isinstance(obj, Obj) or obj.cls is None or is_module(obj):
+        return False
+    held = [v for v in obj.attributes.values() if isinstance(v, Obj) and not v.name.endswith("Loss")]
+    return not any(is_module(v) or v.kind.startswith("torch.") for v in held)
 
 
 def _whole(function: ast.AST, node: ast.YieldFrom) -> bool:

@@ -80,6 +80,12 @@ def reached(loss: Value) -> list[Node]:
     return [n for n in graph(loss) if n.op == "param" and n.trainable is not False]
 
 
+def computed_with(value: Value, since: int) -> set[int]:
+    """The parameters (by ``id``) that were used to work a value out, from a moment on (a serial number)."""
+    used = (n for n in ancestors(value) if n.serial >= since)
+    return {id(i) for n in used for i in n.inputs if isinstance(i, Node) and i.op == "param"}
+
+
 def opaque(loss: Value) -> bool:
     """True where something on the way is not understood, so that a parameter may be reached unseen."""
     return any(n.grad and n.op in OPAQUE for n in graph(loss))

@@ -59,7 +59,7 @@ def shape_of_own(layer: Obj, name: str) -> Shape:
         sizes = [layer.get("num_channels", 1) if kind == "GroupNorm" else layer.get("num_features", 0)]
     elif kind in _GATES and layer.get("proj_size", 8, 0) in (0, None):
         return _of_recurrent(layer, name)
-    elif kind == "Embedding":
+    elif kind in ("Embedding", "EmbeddingBag"):
         sizes = [layer.get("num_embeddings", 0), layer.get("embedding_dim", 1)]
     elif kind == "MultiheadAttention":
         width = layer.get("embed_dim", 0)

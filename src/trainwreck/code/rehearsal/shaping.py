@@ -112,7 +112,8 @@ def _found(node: Node, report: Report) -> Value:
         if isinstance(first, Node) and first.shapes and isinstance(at := (*node.inputs, None)[1], int):
             return first.shapes[at] if -len(first.shapes) <= at < len(first.shapes) else ANY
         return indexed(operand(first), node.inputs[1]) if len(node.inputs) > 1 else ANY
-    if node.full in LONE or node.full in ("torch.dot", "torch.vdot"):
+    lone = node.owner is not None and node.owner.kind == "random.Random" and f"random.{op}" in LONE
+    if lone or node.full in LONE or node.full in ("torch.dot", "torch.vdot"):
         return SCALAR
     if node.full.startswith("math."):
         return together(node.inputs)
@@ -251,6 +252,8 @@ def _function(node: Node, first: Value, report: Report) -> Value:
         return operand(args[0]) if args and op != "type_as" else shape
     if op == "gather":
         return operand(node.options.get("index", args[1] if len(args) > 1 else None))
+    if op in ("take_along_dim", "take_along_axis"):
+        return operand(node.options.get("indices", args[0] if args else None))
     if op == "choose" and args:  # one of several numbers for each element
         listed = args[0].items if isinstance(args[0], Items) else args[0]
         numbers = isinstance(listed, list | tuple) and all(isinstance(i, int | float) for i in listed)

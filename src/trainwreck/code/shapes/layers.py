@@ -106,6 +106,9 @@ def applied(layer: Layer, given: list[Value], report: Report) -> Value:
         return _layer_norm(layer, shape, report)
     if name == "Embedding":
         return Shape((*shape.dims, size(layer.get("embedding_dim", 1))), shape.open, layer.call)
+    if name == "EmbeddingBag":  # one row for each bag: of a table of numbers, or of numbers in a row with offsets
+        bags = shape.dims[0] if not shape.open and len(shape.dims) == 2 else None
+        return Shape((bags, size(layer.get("embedding_dim", 1))), False, layer.call)
     if name in ("LSTM", "GRU", "RNN"):
         return _recurrent(layer, shape, report)
     if name == "MultiheadAttention":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from trainwreck.code.rehearsal.calling import Asked
-from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Obj, Value
+from trainwreck.code.rehearsal.domain import FLOOR, UNKNOWN, Items, Node, Obj, Value, candidates
 from trainwreck.code.rehearsal.library import function
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.storing import EXACT_TURNS
@@ -27,9 +27,21 @@ def counted(run: Rehearsing, asked: Asked) -> Value:
             return Items(list(numbers), False, "range")
         any_turn = _counter(run, asked, numbers[1] if numbers.step > 0 else None)
         return Items([numbers[0], any_turn], True, "range", asked.place, count_of(numbers))
+    fresh = _of_a_first_run(asked)
+    if fresh is not None:
+        return Items([fresh[0], _counter(run, asked, None)], True, "range", asked.place, count_of(fresh))
     first = asked.args[0] if len(asked.args) > 1 and isinstance(asked.args[0], int) else 0
     upwards = len(asked.args) == 1 or (len(asked.args) == 2 and isinstance(asked.args[0], int))
     return Items([first, _counter(run, asked, first + 1 if upwards else None)], True, "range")
+
+
+def _of_a_first_run(asked: Asked) -> range | None:
+    """``range(start, end)`` whose start is a number, or what a checkpoint says: the turns of a first run."""
+    start, end = asked.args if len(asked.args) == 2 else (None, None)
+    written = [c for c in candidates(start) if isinstance(c, int)]
+    if not isinstance(start, Node) or not isinstance(end, int) or len(written) != 1 or end - written[0] <= EXACT_TURNS:
+        return None
+    return range(written[0], end)
 
 
 @function("builtins.slice")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from typing import Any
 
@@ -196,8 +197,6 @@ def _number(run: Rehearsing, asked: Asked) -> Value:
         items, more = run.elements(args[0], asked.place, asked.frame)
         if asked.name == "sum" and items:
             total: Value = args[1] if len(args) > 1 else items[0]
-            import ast
-
             for item in items if len(args) > 1 else items[1:]:
                 total = run.operated(ast.Add(), total, item, asked.place)
             some = more and isinstance(total, NUMBERS)
@@ -205,6 +204,8 @@ def _number(run: Rehearsing, asked: Asked) -> Value:
         if more or not all(isinstance(i, GROUND) for i in items):
             return run.node(asked.name, items, asked.place, full=asked.full)
         args = items
+    if asked.name == "divmod" and len(args) > 1:
+        return tuple(run.operated(op, args[0], args[1], asked.place) for op in (ast.FloorDiv(), ast.Mod()))
     if asked.name == "bool":
         known = run.truth(args[0])
         return known if known is not None else run.node("bool", args, asked.place)

@@ -115,13 +115,16 @@ def all_parameters(groups: Items) -> bool:
     return bool(groups.items)
 
 
+BASES = frozenset(["torch.optim.Optimizer", "torch.optim.optimizer.Optimizer"])
+
+
 @method("optimizer", "super.__init__")
 def _own_optimizer(run: Rehearsing, asked: Asked) -> Value:
     """Of an optimizer that the program writes itself: each group gets the defaults that it does not name."""
     optimizer: Obj = asked.receiver
     run.event(asked.name, optimizer, asked.args, asked.options, asked.place)
     defaults, params = asked.get("defaults", 1), asked.get("params", 0)
-    if optimizer.cls is None or params is None or "torch.optim.Optimizer" not in optimizer.cls.external():
+    if optimizer.cls is None or params is None or not BASES & set(optimizer.cls.external()):
         return None
     optimizer.groups = run.grouped(params, asked.place, asked.frame)
     for group in optimizer.groups.items:

@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.asked_states import put_aside
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.questions.policy import COSTS
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
@@ -162,4 +163,28 @@ def unreached(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
-__all__ = ["cut_off", "minimised", "unreached"]
+def judges_another(run: Rehearsing) -> Iterator[Answer]:
+    """The critic is asked about an action that was put aside, in the loss that is to teach the actor."""
+    for verdict in verdicts(run):
+        if parameters_behind(verdict.term.node, through_grad=True).keys() & verdict.mine:
+            continue
+        beside = [n for e, found in losses_of(run) if e is verdict.event for t in found for n in [t.node]]
+        taught = any(parameters_behind(n, through_grad=True).keys() & verdict.mine for n in beside)
+        asked = ancestors(verdict.term.node, through=lambda n: not put_aside(n))
+        nobody = not any(id(n) in verdict.mine for n in asked)
+        if taught and nobody and _moves_nothing(run, verdict) and verdict.term.node.place is not None:
+            text = "the critic judges another action than the actor's own here: its verdict teaches the actor nothing"
+            place = verdict.term.node.place
+            yield Answer(place, text, (verdict.event.place,) if verdict.event.place is not None else ())
+            return
+
+
+def _moves_nothing(run: Rehearsing, verdict: Verdict) -> bool:
+    """True where no step before the next backward moves anything that the term hangs on."""
+    live = parameters_behind(verdict.term.node, through_grad=True).keys()
+    later = [e.serial for e in run.tape if e.name == "backward" and e.serial > verdict.event.serial]
+    between = [s for s in steps(run) if verdict.event.serial < s.serial < min(later, default=s.serial + 1)]
+    return bool(between) and not any(id(p) in live for s in between for p in held(s))
+
+
+__all__ = ["cut_off", "judges_another", "minimised", "unreached"]

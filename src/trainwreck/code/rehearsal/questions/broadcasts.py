@@ -8,13 +8,15 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.axes import batch_first
+from trainwreck.code.rehearsal.questions.axes import POINTWISE, batch_first
 from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, core, given, trained, users
 from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
 from trainwreck.code.shapes.domain import Shape
 
 PICKS = frozenset(["gather", "getitem", "index_select", "take_along_dim", "narrow"])
+ROWS = frozenset(["gather", "take_along_dim"])
+"""What takes one value out of each row, and leaves a column."""
 ELEMENTWISE = frozenset(["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "poisson_nll_loss"])
 
 
@@ -71,7 +73,8 @@ def _of_samples(run: Rehearsing, node: Node, one: Node, other: Node) -> bool:
     for side in (one, other):
         if side.op in ("unsqueeze", "getitem", "expand", "outer", "param", "buffer") and len(side.shape.dims) == 2:
             return False
-        if not (batch_first(side) or sample_axis(run, side) == 0 or side.shape.dims[0] is not None or _gathered(side)):
+        sure = batch_first(side) or sample_axis(run, side) == 0 or side.shape.dims[0] is not None or _gathered(side)
+        if not sure and not (node.op == "sub" and _one_a_row(side) and _reduced_whole(run, node)):
             return False
         if side.op == "param" or (len(side.shape.dims) == 1 and _of_a_grid(side)):
             return False
@@ -147,6 +150,18 @@ def _gathered(side: Node) -> bool:
     return False
 
 
+def _one_a_row(side: Node) -> bool:
+    """True for what was picked out of each row of a table (``q.gather(1, action)``), for what was worked out from
+    numbers of a list that is open (rewards of many steps), or by layers from rows that were put behind each other."""
+    if len(side.shape.dims) > 1 and (picked := _picked(side)) is not None and picked.op in ROWS:
+        return True
+    for node in ancestors(side, through=lambda n: n.op in STRUCTURE | BETWEEN | RAW | POINTWISE):
+        first = node.inputs[0] if node.inputs else None
+        if node.op in ("stack", "tensor", "as_tensor", "array", "FloatTensor") and isinstance(first, Items):
+            return first.more and (node.op != "stack" or len(node.inputs) + len(node.options) < 2)
+    return False
+
+
 def _reduced_whole(run: Rehearsing, node: Node, depth: int = 0) -> bool:
     """True where the mean or sum of everything follows."""
     for user in users(run).get(id(node), ()):
@@ -173,6 +188,10 @@ def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
     if changed or _fits_elsewhere(run, node, one, other):
         return node.place
     long, short = (one, other) if len(one.shape.dims) == 2 else (other, one)
+    picked = _picked(long)
+    if picked is not None and picked.op in ROWS and picked.grad and picked.place is not None:
+        if picked.place[1] is node.place[1]:
+            return picked.place
     for found in core(short):
         if found.op == "batch" and found.inputs and isinstance(found.inputs[0], Node):
             example = found.inputs[0]
@@ -184,7 +203,6 @@ def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
                 break  # a stack of layers that is called right here
             if _squeezed_elsewhere(run, found):
                 return node.place
-            picked = _picked(long)
             if picked is not None and picked.place is not None:
                 return picked.place
             scope = found.place[1]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -19,7 +19,9 @@ from trainwreck.code.rehearsal.questions.counts import number, times, trips
 from trainwreck.code.rehearsal.questions.curves import asked
 from trainwreck.code.rehearsal.questions.gradients import going_on, in_legs
 from trainwreck.code.rehearsal.questions.places import once
+from trainwreck.code.rehearsal.questions.run_length import formula_of, length_given
 from trainwreck.code.rehearsal.questions.schedules import granularity, moves, returned, schedules
+from trainwreck.code.rehearsal.questions.spans import assumed, over_groups, supposing
 from trainwreck.code.rehearsal.state import Spent
 
 POINTS = 160
@@ -89,11 +91,16 @@ def out_of_step(run: Rehearsing) -> Iterator[Answer]:
     for course in _courses(run):
         told = _told(course)
         if told:
-            yield Answer(_end_written(run, course) or course.asked or _formula(course), told)
+            formula = formula_of(course.place)
+            yield Answer(_end_written(run, course) or course.asked or length_given(formula) or formula, told)
         elif (reached := _floor(course)) is not None:
             place = next((p for k in range(reached[0] + 1, reached[1] + 1) if (p := once(run, k)) is not None), None)
             text = f"the rate is at its floor after {reached[1]} of {course.total} updates: the decay is too short"
-            yield Answer(place or course.asked or _formula(course), text, () if place is None else (_formula(course),))
+            yield Answer(
+                place or course.asked or length_given(formula_of(course.place)) or formula_of(course.place),
+                text,
+                () if place is None else (formula_of(course.place),),
+            )
 
 
 def _end_written(run: Rehearsing, course: Course) -> Place | None:
@@ -231,7 +238,9 @@ def _of_functions(run: Rehearsing) -> Iterator[Course]:
     for scheduler in schedules(run):
         moved = [e for e in moves(run, scheduler) if e.turns]
         place = returned(run, scheduler)
-        total = times(run, moved)
+        supposed = assumed(run, moved)
+        with supposing(run, supposed):
+            total = times(run, moved)
         if scheduler.name != "LambdaLR" or place is None or total is None or total < FEW:
             continue
         loads = (e for e in run.tape if e.name == "load_state_dict" and e.subject is scheduler)
@@ -240,8 +249,9 @@ def _of_functions(run: Rehearsing) -> Iterator[Course]:
         if any(e.place in (a.place, *a.proof) for a in other for e in moved):
             continue
 
-        def ask(k: int, scheduler: Obj = scheduler) -> float | None:
-            return asked(run, scheduler, k)
+        def ask(k: int, scheduler: Obj = scheduler, supposed: Mapping[int, float] = supposed) -> float | None:
+            with supposing(run, supposed):
+                return asked(run, scheduler, k)
 
         course = _course(ask, int(total), place, 1.0)
         if course is not None:
@@ -273,7 +283,7 @@ def _of_statement(run: Rehearsing, statement: ast.Assign, event: Event, same: li
     names: dict[str, Value] = event.state["names"]
     written = worked_out(run, statement.value, frame, names)
     counting = clocks(run, written, frame, names)
-    turns = [t for t in event.turns if not _over_groups(t)]
+    turns = [t for t in event.turns if not over_groups(t)]
     if len(counting) != 1 or not turns or event.place is None:
         return None
     clock = counting[0]
@@ -328,12 +338,12 @@ def _course(ask: Callable[[int], float | None], total: int, place: Place, start:
 
 def _updates(run: Rehearsing, same: list[Event], turns: list[Turn]) -> float | None:
     """How often the rate is written, each group once."""
-    first = {(tuple(id(t) for t in e.turns if not _over_groups(t))): e for e in same}
+    first = {(tuple(id(t) for t in e.turns if not over_groups(t))): e for e in same}
     total = 0.0
     for event in first.values():
         weight = _share_of_turns(run, event) or 0.0
         for turn in event.turns:
-            if turn.generic and not _over_groups(turn):
+            if turn.generic and not over_groups(turn):
                 known = trips(run, turn)
                 if known is None:
                     return None
@@ -357,10 +367,6 @@ def _share_of_turns(run: Rehearsing, event: Event) -> float | None:
     return share
 
 
-def _over_groups(turn: Turn) -> bool:
-    return isinstance(turn.node, ast.For) and "param_groups" in ast.unparse(turn.node.iter)
-
-
 def _counts(turn: Turn, clock: str) -> bool:
     """True if the loop itself gives the number this name."""
     target = turn.node.target if isinstance(turn.node, ast.For) else None
@@ -381,14 +387,3 @@ def _first_way(course: Course) -> Place:
     node, scope = course.place
     found = [n for n in ast.walk(node) if isinstance(n, ast.Return)]
     return (min(found, key=lambda n: n.lineno), scope) if found else course.place
-
-
-def _formula(course: Course) -> Place:
-    """The last statement in which something is divided: that is where a step becomes a share of the run."""
-    node, scope = course.place
-    body = getattr(node, "body", None)
-    if not isinstance(body, list):
-        return course.place
-    statements = [n for s in body for n in ast.walk(s) if isinstance(n, ast.Assign | ast.Return | ast.AugAssign)]
-    dividing = [s for s in statements if any(isinstance(n, ast.Div | ast.FloorDiv) for n in ast.walk(s))]
-    return (max(dividing, key=lambda n: n.lineno), scope) if dividing else course.place

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Frame, Items, Obj
+from trainwreck.code.rehearsal.domain import Frame, Items, Node, Obj
+from trainwreck.code.rehearsal.questions.counts import number
 from trainwreck.code.rehearsal.state import Spent
 
 NEVER_SEEN = 1e-6
@@ -28,6 +29,8 @@ def factor(run: Rehearsing, scheduler: Obj, at: int) -> float | None:
     before = len(run.tape), run.maybe
     found = run.call(function, [at], {}, scheduler.place, Frame(scheduler.place[1], {}))
     del run.tape[before[0] :]
+    if isinstance(found, Node):
+        return number(run, found)  # of the length of a loader, say
     return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 

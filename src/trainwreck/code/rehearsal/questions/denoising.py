@@ -9,12 +9,11 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, carries, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.drawn_noise import NOISE, of_samples
 from trainwreck.code.rehearsal.questions.places import formula_left_out
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core, sum_in
 from trainwreck.code.rehearsal.questions.terms import fitted, losses_of, number_of
 from trainwreck.core.row import Row
-
-NOISE = frozenset(["randn", "randn_like", "normal", "standard_normal"])
 
 
 class Denoiser(Row):
@@ -48,7 +47,7 @@ def denoisers(run: Rehearsing) -> list[Denoiser]:
                 if not any(id(m) in results for m in made) or not forward.args:
                     continue
                 noises = [n for a in forward.args[:1] for n in ancestors(a) if n.op in NOISE]
-                noises = [n for n in noises if _mixed(forward.args[0], n)]
+                noises = [n for n in noises if mixed_in(forward.args[0], n)]
                 known = mixture(forward)
                 noises = [known[1]] if known is not None else noises
                 noises = [n for n in noises if n.turns or not event.turns]  # else it is part of the data
@@ -63,11 +62,16 @@ def _state_first(event: Event) -> Event:
     """The event with noisy data as the first argument, where a network takes the time before them."""
     if len(event.args) != 2 or not all(isinstance(a, Node) for a in event.args):
         return event
-    noisy = [any(n.op in NOISE and _mixed(a, n) for n in ancestors(a)) for a in event.args]
+    noisy = [any(n.op in NOISE and mixed_in(a, n) for n in ancestors(a)) for a in event.args]
     return replace(event, args=event.args[::-1]) if noisy == [False, True] else event
 
 
-def _mixed(value: Value, noise: Node) -> bool:
+def same_network(forward: Event, found: Denoiser) -> bool:
+    """True where the network that is trained is asked, or a copy of it (an average of its weights)."""
+    return forward.subject is found.module or getattr(forward.subject, "copy_of", None) is found.module
+
+
+def mixed_in(value: Value, noise: Node) -> bool:
     """True where the noise is added to something (not only the data made with noise long before, or noise alone)."""
     if any(made is noise for part in parts(value) for made in core(part)):
         return False
@@ -92,7 +96,7 @@ def other_noise(run: Rehearsing) -> Iterator[Answer]:
                 text = "the network is to tell a noise that was not added to what it is given"
                 yield Answer(place, text, tuple(p for p in (found.noises[0].place, found.loss.place) if p is not None))
                 return
-    yield from _of_samples(run)
+    yield from of_samples(run)
 
 
 def _told_noise(value: Value, depth: int = 0) -> Iterator[Node]:
@@ -109,56 +113,6 @@ def _told_noise(value: Value, depth: int = 0) -> Iterator[Node]:
         yield from _told_noise(node.inputs[:1], depth + 1)
 
 
-def _of_samples(run: Rehearsing) -> Iterator[Answer]:
-    """The same where a data set draws the noise, for its samples or for all of them at once."""
-    for _, all_terms in losses_of(run):
-        for term in all_terms:
-            pair = fitted(term.node)
-            if pair is None:
-                continue
-            output, target = pair
-            told = _drawn(target)
-            if told is None or told.place is None or any(n is told for n in ancestors(output)):
-                continue
-            for batch in ancestors(output, through=lambda n: n.op not in ("param", "batch")):
-                added = _added(batch) if batch.op == "batch" else None
-                if added is not None:
-                    text = "the network is to tell a noise that was not added to what it is given"
-                    yield Answer(told.place, text, tuple(n.place for n in (added, term.node) if n.place is not None))
-                    return
-
-
-def _drawn(value: Value) -> Node | None:
-    """The noise that a batch of targets consists of, times a number at most."""
-    node, batched = next(iter(parts(value)), None), False
-    for _ in range(20):
-        if node is None or node.op in NOISE:
-            return node if batched and node is not None else None
-        batched = batched or node.op == "batch"
-        if node.op == "mul" and len(node.inputs) == 2:
-            rest = [i for i in node.inputs if number_of(i) is None]
-            node = next(iter(parts(rest)), None) if len(rest) == 1 else None
-        else:
-            node = next(iter(parts(node.inputs[:1])), None) if node.op == "batch" or _scaled(node) else None
-    return None
-
-
-def _added(batch: Node) -> Node | None:
-    """The noise that is added to computed data in what a batch holds."""
-    for node in ancestors(batch, through=lambda n: n.op == "batch" or n.op in ("add", "sub") or n.op in STRUCTURE):
-        if node.op not in ("add", "sub") or not all(isinstance(i, Node) for i in node.inputs[:2]):
-            continue
-        for one, other in (node.inputs[:2], node.inputs[1::-1]):
-            scaled = [n for n in ancestors(one, through=_scaled) if n.op in NOISE]
-            if scaled and not any(n.op in NOISE for n in ancestors(other, through=_scaled)):
-                return scaled[0]
-    return None
-
-
-def _scaled(node: Node) -> bool:
-    return node.op in ("mul", "div", "neg") or (node.op in STRUCTURE and node.op not in ("getitem", "index_select"))
-
-
 def _arithmetic(node: Node) -> bool:
     return node.op in ("add", "sub", "mul", "div", "neg", *STRUCTURE) or node.op == "either"
 
@@ -171,7 +125,7 @@ def times(run: Rehearsing) -> Iterator[Answer]:
         if here is None:
             continue
         for forward in run.tape:
-            if forward.name != "forward" or forward.subject is not found.module or forward.serial == found.given.serial:
+            if forward.name != "forward" or forward.serial == found.given.serial or not same_network(forward, found):
                 continue
             if forward.state.get("grad") or forward.place is None:
                 continue
@@ -230,7 +184,7 @@ def kinds(run: Rehearsing) -> Iterator[Answer]:
         if not learned:
             continue
         for forward in run.tape:
-            if forward.name != "forward" or forward.subject is not found.module or forward.state.get("grad"):
+            if forward.name != "forward" or forward.state.get("grad") or not same_network(forward, found):
                 continue
             used = _use_kind(run, forward)
             if used and {used[0], learned} == {"data", "velocity"}:
@@ -397,4 +351,4 @@ def _by_root(node: Node) -> bool:
     return any(n.op == "rsqrt" or (n.op == "div" and number_of(n.inputs[0]) == 1.0) for n in near(node, 10))
 
 
-__all__ = ["Place", "denoisers", "kinds", "other_noise", "signal_of", "times"]
+__all__ = ["NOISE", "Place", "denoisers", "kinds", "other_noise", "signal_of", "times"]

@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.mixing import unmixed_inputs
 from trainwreck.code.rehearsal.questions.order import COMPARES, paired
 from trainwreck.code.rehearsal.questions.paths import RANDOM, Path, meets, paths
 from trainwreck.code.rehearsal.questions.places import parting
@@ -33,7 +34,7 @@ def drawn_apart(run: Rehearsing) -> Iterator[Answer]:
             targets = [p for node in outside if not learns(node) for p in paths(run, node) if p.steps]
             inputs = [p for node in inside for p in paths(run, node) if p.steps]
             pair = _apart(inputs, targets)
-            if pair is None or _replayed(run, *pair):
+            if pair is None or _replayed(run, *pair) or next(unmixed_inputs(run), None) is not None:
                 continue
             place = parting(pair[1], pair[0]) or pair[1].place
             if place is not None:

@@ -75,6 +75,9 @@ def _returned(place: Place | None) -> Place | None:
 def summed_at(run: Rehearsing, event: Event) -> Place:
     """Where the value of a backward was put together; the backward where it is written elsewhere."""
     assert event.place is not None
+    for last in _summed(event):
+        if (instead := _overwriting(last, event)) is not None:
+            return instead
     call, scope = event.place
     target = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
     if not isinstance(target, ast.Name):
@@ -88,4 +91,67 @@ def summed_at(run: Rehearsing, event: Event) -> Place:
     return (max(written, key=lambda n: n.lineno), scope) if written else event.place
 
 
-__all__ = ["divergence_left_out", "never_added", "summed_at"]
+def overwritten_sum(run: Rehearsing) -> Iterator[Answer]:
+    """A sum over a loop begins at zero and is overwritten in each turn: only the last loss runs backward, and those of
+    the turns before hang in the graph for nothing."""
+    events = [e for e in backwards(run) if isinstance(e.subject, Node)]
+    used = {id(n) for e in (*events, *(e for e in run.tape if e.name == "grad")) for n in graph(e.subject)}
+    for event in events:
+        for last in _summed(event):
+            place = _overwriting(last, event)
+            if place is None or not last.grad or opaque(last):
+                continue
+            if any(id(n) not in used and _turn_before(n, last) for n in run.nodes):
+                text = "this is zero before the loop and overwritten in each turn: only the last loss is learned from"
+                yield Answer(place, text, (event.place,) if event.place is not None else ())
+                return
+
+
+def _turn_before(node: Node, last: Node) -> bool:
+    """True for what the same statement gave in an earlier turn of the innermost loop."""
+    same = node.place is not None and last.place is not None and node.place[0] is last.place[0] and node.op == last.op
+    return same and node.grad and node.serial < last.serial and node.turns[:-1] == last.turns[:-1]
+
+
+def _summed(event: Event) -> Iterator[Node]:
+    """What runs backward, and the values that it is the sum of."""
+    if isinstance(event.subject, Node):
+        yield event.subject
+        for term in terms(event.subject):
+            yield from term.path[1:]
+            yield term.node
+
+
+def _overwriting(last: Node, event: Event) -> Place | None:
+    """The statement of an inner loop that puts a loss into a name instead of adding it: the name is zero before the
+    loop and is read by nothing within it."""
+    if last.place is None or len(last.turns) <= len(event.turns):
+        return None
+    loop, scope = last.turns[-1].node, last.place[1]
+    if not isinstance(loop, ast.For) or last.turns[-1].scope is not scope:
+        return None
+    inside = [n for statement in loop.body for n in ast.walk(statement)]
+    for at in inside:
+        target = at.targets[0] if isinstance(at, ast.Assign) and len(at.targets) == 1 else None
+        if isinstance(target, ast.Name) and any(n is last.place[0] for n in ast.walk(at)):
+            begun = any(
+                _zero(n, target.id) and n.lineno < loop.lineno for n in scope.nodes if isinstance(n, ast.Assign)
+            )
+            read = any(isinstance(n, ast.Name) and n.id == target.id and n is not target for n in inside)
+            return (at, scope) if begun and not read else None
+    return None
+
+
+def _zero(at: ast.Assign, name: str) -> bool:
+    """True for ``name = 0`` or a tensor of one zero, alone or beside others."""
+    named = [t for t in at.targets if isinstance(t, ast.Name) and t.id == name]
+    value = at.value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        zeros = value.func.attr in ("zeros", "new_zeros")
+        value = value.args[0] if value.args and value.func.attr in ("tensor", "zeros", "new_zeros") else value
+        if zeros:
+            return bool(named) and isinstance(value, ast.Constant | ast.Tuple | ast.List)
+    return bool(named) and isinstance(value, ast.Constant) and value.value in (0, 0.0) and value.value is not False
+
+
+__all__ = ["divergence_left_out", "never_added", "overwritten_sum", "summed_at"]

@@ -24,7 +24,7 @@ def means_of_all(run: Rehearsing) -> Iterator[Answer]:
             continue
         column, frame = found
         split = next((n for n in both.held_nodes.values() if _parts(n) and any(m is node for m in ancestors(n))), None)
-        if split is None or any(_parts(n) for n in ancestors(frame)) or not _told(run, column):
+        if split is None or any(_parts(n) for n in ancestors(frame)) or not told_column(run, column):
             continue
         text = f"the mean of {column!r}, the target, over all rows becomes a feature before the split"
         yield Answer(node.place, text, tuple(p for p in (split.place,) if p is not None))
@@ -51,7 +51,7 @@ def _parts(node: Node) -> bool:
     return node.op == "split" or (node.op in ("sample", "head", "tail") and bool(node.inputs[1:] or node.options))
 
 
-def _told(run: Rehearsing, column: str) -> bool:
+def told_column(run: Rehearsing, column: str) -> bool:
     """True where this column is what a loss compares outputs with."""
     for event in backwards(run):
         for _, _, outside in meets(event.subject):
@@ -73,4 +73,4 @@ def _column(node: Node) -> str | None:
     return node.name if plain else None
 
 
-__all__ = ["means_of_all"]
+__all__ = ["means_of_all", "told_column"]

@@ -102,7 +102,7 @@ def _of_lists(flat: Node) -> bool:
     walked = list(ancestors(flat, through=lambda n: n.op not in ("param", "stack", "batch", "embedding", "element")))
     stacks = [n for n in walked if n.op == "stack"]
     return (
-        bool(stacks)
+        (bool(stacks) or any(n.op == "setitem" and _filled(n, 0) is not None for n in walked))
         and not any(n.op in ("batch", "element") for n in walked)
         and all(n.get("dim", 1, 0) == 0 and n.options.get("axis", 0) == 0 for n in stacks)
     )
@@ -204,7 +204,7 @@ def _computed(node: Node, axis: int, known: dict[tuple[int, int], Source | None]
     if node.op in ("matmul", "bmm"):
         return _axis(first, axis, known, depth) if axis == 0 else None
     if node.op in ("setitem", "zeros_like", "empty_like", "ones_like", "flip", "cumsum"):
-        return _axis(first, axis, known, depth)
+        return _axis(first, axis, known, depth) or (_filled(node, axis) if node.op == "setitem" else None)
     before = moved(node, axis)
     if before is not None:
         return _axis(first, before, known, depth)
@@ -224,6 +224,23 @@ def _computed(node: Node, axis: int, known: dict[tuple[int, int], Source | None]
         whole = sides[:1]
     found = {source for n in whole if (source := _axis(n, axis, known, depth)) is not None}
     return found.pop() if len(found) == 1 else None
+
+
+def _filled(node: Node, axis: int) -> Source | None:
+    """The axis of an array of constants that is written moment by moment, ``kept[t] = x``: 0 is that of the moments."""
+    base = node
+    while base.op == "setitem" and base.inputs and isinstance(base.inputs[0], Node):
+        base = base.inputs[0]
+    index = node.inputs[2] if len(node.inputs) > 2 else None
+    picks = list(index) if isinstance(index, tuple) else [index]
+    counted = [isinstance(pick, Node) and pick.op == "counter" for pick in picks]
+    if base.op not in CONSTANTS or sum(counted) != 1 or axis > 1:
+        return None
+    at = counted.index(True)
+    return ("filled", axis if at == 0 else 1 - axis) if at < 2 else None
+
+
+CONSTANTS = frozenset(["zeros", "empty", "full", "ones"])
 
 
 def _known_axes(node: Node) -> int:

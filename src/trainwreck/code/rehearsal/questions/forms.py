@@ -22,6 +22,8 @@ CENTRES = frozenset(["mean", "nanmean", "median"])
 WAY = 6
 """Steps from the scores to the softmax: bias, mask, reshaping."""
 LENGTHS = frozenset(["norm", "vector_norm", "rsqrt"])
+TRUSTED = 0.5
+"""Widths of the trusted range around a ratio of 1 lie between 0.1 and 0.3 (arXiv:1707.06347)."""
 SMALL = 0.1
 """A constant below it that is added to a spread keeps it from zero and changes nothing else."""
 
@@ -269,6 +271,8 @@ def _bounds(clamp: Node) -> Answer | None:
         return None
     if low >= high or not low <= 1 <= high:
         return Answer(clamp.place, f"the ratio is clipped to {low:g}..{high:g}, which leaves no room around 1")
+    if 0 < low < TRUSTED and math.isclose(low, high - 1, rel_tol=1e-9):
+        return Answer(clamp.place, f"the ratio is clipped to {low:g}..{high:g}: 1 - {low:g} is meant for the lower end")
     return None
 
 

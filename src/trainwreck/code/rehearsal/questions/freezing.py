@@ -156,6 +156,20 @@ def _one_training(step: Event, event: Event) -> bool:
     return all(a[0] is b[0] for a, b in ways) and any(t.node is u.node for t in step.turns for u in event.turns)
 
 
+def taught_before(run: Rehearsing, node: ast.AST) -> bool:
+    """True if what is frozen at ``node`` (by itself, or by what it calls) held weights of a training by then."""
+    inside = {id(n) for n in ast.walk(node)}
+    for event in run.tape:
+        ways = (*event.stack, event.place) if event.place is not None else event.stack
+        if event.name != "requires_grad" or not any(id(at) in inside for at, _ in ways):
+            continue
+        params = run.parameters(event.subject)[0] if is_module(event.subject) else [event.subject]
+        earlier = {id(p) for s in steps(run) if s.turns and s.serial < event.serial for p in held(s)}
+        if any(id(p) in earlier for p in params):
+            return True
+    return False
+
+
 def left_behind(run: Rehearsing) -> Iterator[Answer]:
     """A copy of the network with a method to bring it up to date that nothing calls, and that is used afterwards."""
     for holder in run.objects:

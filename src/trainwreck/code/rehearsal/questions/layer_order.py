@@ -15,7 +15,7 @@ from trainwreck.code.rehearsal.questions.sampleaxis import ATTENTION, KEEPS, REC
 
 
 def other_order(run: Rehearsing) -> Iterator[Answer]:
-    """A recurrent layer, an attention or a CTC loss that takes the samples for the time, or the time for samples."""
+    """A recurrent layer, an attention, packed sequences or a CTC loss that takes the samples for the time, or the time for samples."""
     told: set[int] = set()
     for node in trained(run):
         first = node.inputs[0] if node.inputs else None
@@ -39,6 +39,9 @@ def expected_samples(node: Node) -> int | None:
     owner = node.owner
     if node.op == "ctc_loss":
         return 1
+    if node.op == "pack_padded_sequence":
+        first = node.options.get("batch_first", node.inputs[2] if len(node.inputs) > 2 + len(node.options) else False)
+        return None if not isinstance(first, bool) else 0 if first else 1
     if owner is None or not owner.kind.startswith("torch.nn."):
         return None
     layer: Value = owner

@@ -13,10 +13,13 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import held, steps
 from trainwreck.code.rehearsal.trial.bench import Bench, Unknown
 
-LINEAR = frozenset("add sub mul div neg sum mean stack float double to either data detach lerp".split())
+LINEAR = frozenset("add sub mul div neg sum mean stack float double to either data detach clone lerp".split())
 """What weights are put together by; all else makes something new of them."""
 COUNTS = frozenset(["len", "size", "numel"])
 WEIGHTS = frozenset(["param", "state"])
+ZEROS = frozenset(["zeros_like", "zeros", "new_zeros"])
+MOVED = frozenset("float double to either data detach clone".split())
+MOVES = frozenset(["add_", "sub_"])
 SLIGHT = 1e-6
 FAR = 60
 FEWEST, MOST = 40, 400
@@ -40,16 +43,29 @@ def not_an_average(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for event, value in _written_back(run):
         found = _sources(value)
-        place = value.place or event.place
+        place = _joined(value, [k for k, p in found.items() if p is not event.subject]) or value.place or event.place
         if len({id(n) for n in found.values()}) < 2 or place is None or id(place[0]) in told:
             continue
-        if any("alpha" in n.options for n in ancestors(value, through=lambda n: n.op in LINEAR)):
-            continue
         told.add(id(place[0]))
-        shares = [_share(value, found, seed) for seed in (1, 2)]
+        shares = [_share(value, dict.fromkeys(found, 1.0), seed) for seed in (1, 2)]
         if None not in shares and all(s is not None and abs(s - 1) > SLIGHT for s in shares):
             text = "the shares of the networks do not add up to one: equal weights would come out as other ones"
             yield Answer(place, text, (event.place,) if event.place is not None else ())
+
+
+def led_away(run: Rehearsing) -> Iterator[Answer]:
+    """Worked out with weights of zero and others of one that they are to come nearer to: they go the other way."""
+    for event, value in _written_back(run):
+        found, own = _sources(value), event.subject
+        if not isinstance(own, Node) or not any(p is own for p in found.values()):
+            continue
+        given = {key: float(p is not own) for key, p in found.items()}
+        moved = [_share(value, given, seed) for seed in (1, 2)]
+        place = _joined(value, list(found)) or event.place
+        if any(given.values()) and all(m is not None and m < -SLIGHT for m in moved) and place is not None:
+            text = "these weights are moved away from the others that they are to come nearer to"
+            yield Answer(place, text, (event.place,) if event.place is not None else ())
+            return
 
 
 def of_one_network(run: Rehearsing) -> Iterator[Answer]:
@@ -107,12 +123,23 @@ def _written_back(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
         if node.op != "param":
             continue
         for event in node.writes:
-            value = event.args[0] if event.name == "copy_" and event.args else None
+            value = event.args[0] if event.name == "copy_" and event.args else _moved(run, node, event)
             if isinstance(value, Node) and value.op in LINEAR:
                 yield event, value
     for event in run.tape:
         if _loads(event) and event.args:
             yield from ((event, value) for value in parts(event.args[0]) if value.op in LINEAR)
+
+
+def _moved(run: Rehearsing, param: Node, event: Event) -> Node | None:
+    """What ``p.add_(share * (q - p))`` makes of weights that nothing else is written into."""
+    if event.name not in MOVES or not event.args or event.place is None:
+        return None
+    if any(
+        w.name != "requires_grad" and w.place is not None and w.place[0] is not event.place[0] for w in param.writes
+    ):
+        return None
+    return Node(event.name[:-1], (param, *event.args), dict(event.options), event.place, serial=event.serial)
 
 
 def _loads(event: Event) -> bool:
@@ -131,24 +158,36 @@ def _sources(value: Node) -> dict[int, Node]:
     return found
 
 
+def _joined(value: Node, keys: list[int]) -> Place | None:
+    """Where all of these come together first on the way to ``value``."""
+    place, wanted = None, set(keys)
+    for node in ancestors(value, through=lambda n: n.op in LINEAR):
+        if node.op in LINEAR - MOVED and wanted:
+            behind = {id(n) for n in ancestors(node, through=lambda n: n.op in LINEAR)}
+            place = (node.place or place) if wanted <= behind else place
+    return place
+
+
 def _node(value: Node, key: int) -> Node:
     return next(n for n in ancestors(value) if id(n) == key)
 
 
-def _share(value: Node, found: dict[int, Node], seed: int) -> float | None:
-    """What comes out where all weights are one."""
+def _share(value: Node, given: dict[int, float], seed: int) -> float | None:
+    """What comes out for these weights, by the ``id`` of their values."""
     import numpy as np
 
     random = np.random.default_rng(seed)
     counts: dict[int, float] = {}
 
     def leaf(node: Node) -> object:
+        if node.op in ZEROS:
+            return 0.0
         if node.op in COUNTS:
             return counts.setdefault(id(node), float(random.integers(FEWEST, MOST)))
         return None
 
     try:
-        out = Bench({key: np.asarray(1.0) for key in found}, leaf).work(_closed(value))
+        out = Bench({key: np.asarray(number) for key, number in given.items()}, leaf).work(_closed(value))
     except Unknown:
         return None
     return float(out.reshape(-1)[0]) if out.size else None
@@ -186,4 +225,4 @@ def _dropped(run: Rehearsing, copy: Obj, whole: Obj) -> Place | None:
     return None
 
 
-__all__ = ["never_brought_back", "not_an_average", "of_one_network"]
+__all__ = ["led_away", "never_brought_back", "not_an_average", "of_one_network"]

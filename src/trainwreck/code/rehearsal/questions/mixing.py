@@ -29,15 +29,71 @@ def unmixed_labels(run: Rehearsing) -> Iterator[Answer]:
         moved = [(t, y) for t, y in labelled if _moved(y, index)]
         if not moved:
             text = "the inputs are mixed with others of the batch, and the labels are those of the first only"
-            place = labelled[0][0].node.place or node.place
+            place = _mixed_at(event, labelled[0][0], index) or node.place
+            picked = any(n.op in PICKS and n is not index and n.inputs[-1] is index and n.place is not None
+                         and not any(i is n for m in ancestors(node) for i in m.inputs) for n in run.nodes)  # fmt: skip
+            if not picked and place[1] is not node.place[1] and node.stack:
+                place = node.place  # the function that mixes gives no other labels
             yield Answer(place, text, (node.place,))
             return
         plain = [(t, y) for t, y in labelled if not _moved(y, index)]
         if len(moved) == 1 and len(plain) == 1:
-            theirs = [f for f in moved[0][0].factors]
-            if any(f is share for f in theirs) and moved[0][0].node.place is not None:
-                yield Answer(moved[0][0].node.place, "the shares of the two labels are turned round", (node.place,))
+            place = _mixed_at(event, moved[0][0], index)
+            if any(_same_share(f, share) for f in moved[0][0].factors) and place is not None:
+                yield Answer(place, "the shares of the two labels are turned round", (node.place,))
                 return
+
+
+def unmixed_inputs(run: Rehearsing) -> Iterator[Answer]:
+    """The loss is a mixture of two losses by the batch's labels and by the same ones in another order, and what the
+    model was given is not mixed with that order."""
+    for event, found in losses_of(run):
+        labelled = [(t, y) for t in found if t.factors and (y := _target(t)) is not None]
+        for moved, labels in labelled:
+            picks = (n.inputs[-1] for n in ancestors(labels) if n.op in ("getitem", "index_select"))
+            order = next((i for i in picks if isinstance(i, Node) and _permuted(i)), None)
+            if order is None:
+                continue
+            beside = [t for t, y in labelled if t is not moved and not any(n is order for n in ancestors(y))]
+            parts_of_one = [t for t in beside if any(_rest_of(a, b) for a in t.factors for b in moved.factors)]
+            outputs = [i for t in (moved, *parts_of_one) for i in _scores(t)]
+            if len(parts_of_one) != 1 or not outputs or any(n is order for i in outputs for n in ancestors(i)):
+                continue
+            place = _mixed_at(event, moved, order)
+            if place is not None:
+                yield Answer(place, "the labels are mixed with others of the batch, and the inputs are not")
+                return
+
+
+def _scores(term: Term) -> list[Node]:
+    """What the model says: all that a term hangs in the graph by."""
+    return [n for n in (term.node, *term.node.inputs) if isinstance(n, Node) and n.grad]
+
+
+def _mixed_at(event: Event, term: Term, index: Node) -> Place | None:
+    """Where two losses are put together: in the function whose ``backward`` is called, or where it was written."""
+    scope = event.place[1] if event.place is not None else None
+    for node in (*reversed(term.path), term.node):
+        for place in (*node.stack, node.place):
+            if place is not None and place[1] is scope:
+                return place
+    return term.node.place or index.place
+
+
+def _share(value: Value) -> tuple[int, bool] | None:
+    """Of ``lam`` and of ``1 - lam``: what it is, and whether it is the rest."""
+    if isinstance(value, Node) and value.op == "sub" and value.inputs[0] == 1 and isinstance(value.inputs[-1], Node):
+        return id(value.inputs[-1]), True
+    return (id(value), False) if isinstance(value, Node) else None
+
+
+def _same_share(one: Value, other: Value) -> bool:
+    return one is other or (_share(one) is not None and _share(one) == _share(other))
+
+
+def _rest_of(one: Value, other: Value) -> bool:
+    first, second = _share(one), _share(other)
+    return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
 
 
 MIXERS = frozenset(["MixUp", "CutMix"])
@@ -123,6 +179,10 @@ def _rows(value: Value) -> object:
             return None
         if value.op in ("getitem", "index_select") and isinstance(value.inputs[-1], Node):
             return key_of(value.inputs[-1])
+        numbers = [isinstance(i, int | float) for i in value.inputs[:2]]
+        if value.op in ("add", "mul", "div") and any(numbers) and len(numbers) == 2:  # smoothed labels
+            value = value.inputs[numbers.index(False)] if not all(numbers) else None
+            continue
         if value.op not in STRUCTURE | {"one_hot", "float", "batch"}:
             return None
         value = value.inputs[0]
@@ -145,8 +205,11 @@ def _moved(labels: Node, index: Node) -> bool:
 
 
 def _target(term: Term) -> Node | None:
-    """The labels of a supervised loss."""
+    """The labels of a supervised loss, or those by which the shares of the classes are picked."""
     node = term.node
+    for picked in reversed(term.path):
+        if picked.op in ("gather", "take_along_dim") and isinstance(picked.inputs[-1], Node):
+            return picked.inputs[-1] if not picked.inputs[-1].grad else None
     if node.op in REDUCED and len(node.inputs) > 1 and isinstance(node.inputs[1], Node):
         return node.inputs[1] if node.inputs[1].op != "param" else None
     return None
@@ -222,4 +285,4 @@ def _made_at(node: Node, event: Event) -> Place | None:
     return node.place
 
 
-__all__ = ["carried", "core", "parts", "shares_exchanged", "unmixed_labels"]
+__all__ = ["carried", "core", "parts", "shares_exchanged", "unmixed_inputs", "unmixed_labels"]

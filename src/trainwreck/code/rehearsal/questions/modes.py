@@ -9,9 +9,9 @@ from itertools import dropwhile, takewhile
 from trainwreck.code.calls import last_name
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, graph, near, parts
+from trainwreck.code.rehearsal.graph import ancestors, computed_with, graph, near, parts
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.gradients import backwards, held, lives, modules_under, steps
+from trainwreck.code.rehearsal.questions.gradients import backwards, held, ids, lives, modules_under, steps
 from trainwreck.code.rehearsal.questions.mode_places import among_batches
 from trainwreck.code.rehearsal.state import line_of
 from trainwreck.code.scopes import Scope
@@ -158,7 +158,7 @@ def left_quiet(run: Rehearsing) -> Iterator[Answer]:
             continue
         mine = [b for b in backwards(run) if b.turns and b.turns[-1] is event.turns[-1] and b.serial < event.serial]
         layers = [m for m in modules_under(event.subject) if moody(m)]
-        params = [p for m in modules_under(event.subject) for p in run.own_parameters(m).values()]
+        params = run.parameters(event.subject)[0]
         if not mine or not layers or _norm_only(layers) or not any(id(p) in trained for p in params):
             continue
         later = [
@@ -246,8 +246,8 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
             and e.state.get("training") is True
             and not _switched_alone(run, e)
         ]
-        mine = [p for m in modules_under(forward.subject) for p in run.own_parameters(m).values()]
-        if not active or not any(id(p) in trained for p in mine) or _kept_away(run, forward):
+        mine = ids(run.parameters(forward.subject)[0]) | computed_with(forward.result, forward.serial)
+        if not active or not mine & trained or _kept_away(run, forward):
             continue
         if not any(s.serial < forward.serial for s in steps(run)):
             continue  # before anything was learned
@@ -387,7 +387,7 @@ def without_no_grad(run: Rehearsing) -> Iterator[Answer]:
             continue
         if not any(t.generic for t in forward.turns[-1:]) or line_of(forward.place) in told:
             continue
-        mine = [p for m in modules_under(forward.subject) for p in run.own_parameters(m).values()]
+        mine = run.parameters(forward.subject)[0]
         if not any(id(p) in trained for p in mine) or _learns_here(run, forward):
             continue
         if any(n.op == "grad" and n.serial > forward.serial for n in run.nodes if result in n.inputs):

@@ -59,7 +59,7 @@ def scaled_advantage(run: Rehearsing) -> Iterator[Answer]:
 
 def _scales(run: Rehearsing, node: Node) -> bool:
     if "standardised" not in run.memo:
-        made = {(id(c), id(s)) for c, s, _ in standardised(run)}
+        made = {(id(c), id(s)) for c, s, *_ in standardised(run)}
         run.memo["standardised"] = {k for pair in made for k in pair}
     upper = node.inputs[0] if node.inputs else None
     inside = [n for i in node.inputs for n in ancestors(i, through=lambda n: n.op in STRUCTURE | {"add", "sub"})]

@@ -126,7 +126,7 @@ def schedule(run: Rehearsing) -> Iterator[Answer]:
         elif not _fits(known):
             _, total = max((abs(s + n - 1), s + n) for s, n in pairs)
             text = f"the factors of data and noise do not belong together: their squares add up to {total:.2g}"
-            yield Answer(place, text)
+            yield Answer(_both_made_in(known) or place, text)
         elif _exchanged(known):
             text = "the factors of data and noise are exchanged: a running product of what is kept falls with the time"
             yield Answer(place, text)
@@ -134,6 +134,15 @@ def schedule(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(drawn, "later levels than these are never trained, and the table goes on", proof)
         else:
             yield from _another_time(run, found)
+
+
+def _both_made_in(known: Levels) -> Place | None:
+    """The statement of another function that gives both factors as they are: a table and what it leaves of one."""
+    here = known.node.place[1] if known.node.place is not None else None
+    factors = [f for s in known.node.inputs[:2] if isinstance(s, Node) for f in _factors(s)[0] if isinstance(f, Node)]
+    rests = [f for f in factors if f.op == "sub" and f.place is not None and f.place[1] is not here]
+    plain = [f for f in factors if f is not known.data and (f.op == "getitem" or f.op in STRUCTURE)]
+    return rests[0].place if len(rests) == 1 and len(plain) == 1 else None
 
 
 def _least(run: Rehearsing, found: Denoiser, known: Levels) -> float:
@@ -215,9 +224,14 @@ def _fits(known: Levels) -> bool:
 
 
 def _root_of_product(known: Levels) -> bool:
-    """True where a root is drawn of a running product: then squares add up to one, not factors."""
+    """True where a root is drawn of a running product: then squares add up to one, not factors. A squared cosine is
+    such a product too (Nichol and Dhariwal 2021)."""
     behind = [n.op for n in known.behind()]
-    return "cumprod" in behind or ("sqrt" in behind and any(op in behind for op in ("cumsum", "cos")))
+    return (
+        "cumprod" in behind
+        or {"cos", "pow"} <= set(behind)
+        or ("sqrt" in behind and any(op in behind for op in ("cumsum", "cos")))
+    )
 
 
 def _table(known: Levels, *, small: bool) -> Place | None:

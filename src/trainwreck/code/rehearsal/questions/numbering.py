@@ -78,9 +78,16 @@ def _of_one_sample(run: Rehearsing, places: tuple[Place, ...]) -> bool:
             return True
         for around in run.project.ancestors(node, scope):
             rows = around.generators if isinstance(around, ast.ListComp | ast.GeneratorExp) else ()
-            if any(not isinstance(g.iter, ast.List | ast.Tuple) and not _is_within(node, g.iter) for g in rows):
+            rows = [g for g in rows if not isinstance(g.iter, ast.List | ast.Tuple) and not _few(run, g)]
+            if any(not _is_within(node, g.iter) for g in rows):
                 return True
     return False
+
+
+def _few(run: Rehearsing, generator: ast.comprehension) -> bool:
+    """True where what is gone through always was a list of which every element is known: columns, not samples."""
+    opened = run.memo.get("open", {}).get(id(generator), ())
+    return bool(opened) and not any(opened)
 
 
 def _is_within(node: ast.AST, around: ast.AST) -> bool:

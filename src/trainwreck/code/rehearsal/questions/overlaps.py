@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
@@ -164,11 +165,34 @@ def _apart(one: Node, other: Node) -> Place | None:
     """The innermost call on the way to the one that is not on the way to the other; the formula itself if it is
     another one."""
     if one.place is None or other.place is None or one.place[0] is not other.place[0]:
-        return one.place
+        return _handed(one.place, list(one.stack)) if _outside(other) else one.place
     for mine, its in zip(reversed(one.stack), reversed(other.stack), strict=False):
         if mine[0] is not its[0]:
-            return mine
+            before = list(one.stack[: one.stack.index(mine)])
+            return _handed(mine, before) if _outside(other) else mine
     return one.place
+
+
+def _outside(node: Node) -> bool:
+    """True where boxes are made corners before they are handed to the formula, which takes them as they come."""
+    converted = [n for n in near(node, NEAR) if conversion(n) is not None]
+    depth = len(node.stack)
+    return bool(converted) and all(len(n.stack) <= depth and n.stack[:-1] != node.stack for n in converted)
+
+
+def _handed(at: Place, before: list[Place]) -> Place:
+    """Up from a formula to the call that hands the boxes over: through functions that only pass on what they get."""
+    while before:
+        names = {n.id for n in ast.walk(at[0]) if isinstance(n, ast.Name)} & set(at[1].params)
+        stored = {n.id for n in at[1].nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        if len(names) < PAIR or names & stored:
+            return at
+        at = before.pop()
+    return at
+
+
+PAIR = 2
+"""Boxes that are compared."""
 
 
 def called(node: Node) -> Place | None:

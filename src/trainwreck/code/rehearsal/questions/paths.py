@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, graph, near, parts
+from trainwreck.code.rehearsal.questions.turns import one_by_one
 from trainwreck.core.row import Row
 
 MAX_PATHS = 64
@@ -64,6 +65,7 @@ def paths(run: Rehearsing, value: Node) -> list[Path]:
 def _paths(value: Node) -> list[Path]:
     found: list[Path] = []
     seen: set[tuple[object, ...]] = set()
+    counted: dict[int, int] = {}  # how many turns the counter of a comprehension makes that is put together
 
     def follow(node: Node, steps: tuple[Step, ...], trail: tuple[Node, ...]) -> None:
         here = (id(node), *(step.key for step in steps))
@@ -83,7 +85,7 @@ def _paths(value: Node) -> list[Path]:
                 return
             behind = list(parts(base)) if not isinstance(base, Obj) else []
             if node.op not in ("part", "gather"):
-                steps = (*_steps(node, index), *steps)
+                steps = (*_together(_steps(node, index), base, counted), *steps)
             elif index == 0 and isinstance(base, Node) and base.op == "sort":
                 # the sorted values stand in the order that the sort's second part gives
                 steps = (Step(("part", "", key_of(base), 1), node.place, node, moving(node)), *steps)
@@ -92,6 +94,9 @@ def _paths(value: Node) -> list[Path]:
             behind = [n for item in node.inputs for n in parts(item)]
         elif node.op == "setitem" and len(node.inputs) > 2 and _by_rows(node.inputs[1]):
             behind = list(parts(node.inputs[0]))  # what is written stands in rows that it was picked for
+        elif (every := one_by_one(node)) is not None:
+            counted[id(every[0])] = every[1]
+            behind = every[2]
         elif node.op == "map" and node.inputs and isinstance(node.inputs[0], Node):
             behind = list(parts(node.inputs[0]))  # ``column.map(table)``: the table tells what stands for each
         elif node.op in ("full", "full_like") and len(node.inputs) > 1:
@@ -106,6 +111,20 @@ def _paths(value: Node) -> list[Path]:
 
     follow(value, (), ())
     return found
+
+
+def _together(steps: tuple[Step, ...], base: Value, counted: Mapping[int, int]) -> tuple[Step, ...]:
+    """Indexing by a counter whose turns are put together again is a look at all elements, or at the first ones."""
+    kept: list[Step] = []
+    for step in steps:
+        turns = counted.get(id(step.index))
+        if turns is None:
+            kept.append(step)
+            continue
+        size = base.shape.dims[0] if isinstance(base, Node) and not base.shape.open and base.shape.dims else None
+        if size != turns and all(s.moving for s in kept):
+            kept.append(Step(("slice", None, turns, None), step.place, step.index, False) if size else step)
+    return tuple(kept)
 
 
 def statistic(node: Node, depth: int = 0) -> bool:
@@ -324,7 +343,7 @@ def evaluated(run: Rehearsing) -> list[tuple[Event, Node]]:
     """What is given to modules outside of autograd, or in evaluation mode: the data of an evaluation.
 
     Calls from inside another module's forward do not count, nor those whose result the training uses (a teacher, a
-    target network, the policy while it collects)."""
+    target network, the policy while it collects), nor batches that the training is given in the same turn."""
     if "evaluated data" not in run.memo:
         run.memo["evaluated data"] = list(_evaluated(run))
     found: list[tuple[Event, Node]] = run.memo["evaluated data"]
@@ -333,13 +352,20 @@ def evaluated(run: Rehearsing) -> list[tuple[Event, Node]]:
 
 def _evaluated(run: Rehearsing) -> Iterator[tuple[Event, Node]]:
     used = feeding(run)
+    taught: set[int] = set()
+    asked: list[Event] = []
     for event in run.tape:
-        if event.name != "forward" or (event.grad_mode and event.state.get("training") is not False):
+        if event.name != "forward":
             continue
         if any(id(n) in used for n in parts(event.result)):
-            continue
+            taught |= {id(n) for v in (*event.args, *event.options.values()) for n in parts(v) if n.turns}
+        elif not event.grad_mode or event.state.get("training") is False:
+            asked.append(event)
+    for event in asked:
         for value in (*event.args, *event.options.values()):
             for node in parts(value):
+                if id(node) in taught and node.turns == event.turns:
+                    continue
                 if not any(n.op in ("linear", "conv2d", "conv1d", "embedding") for n in near(node, 60)):
                     yield event, node
 
@@ -365,17 +391,6 @@ def _is_data(node: Node) -> bool:
 _LAYERS = frozenset(["linear", "conv1d", "conv2d", "conv3d", "embedding", "lstm", "gru", "matmul", "cat", "stack"])
 
 __all__ = [
-    "Path",
-    "Step",
-    "candidates",
-    "counted_table",
-    "evaluated",
-    "feeding",
-    "key_of",
-    "meets",
-    "moving",
-    "paths",
-    "selected",
-    "statistic",
-    "trained",
-]
+    "Path", "Step", "candidates", "counted_table", "evaluated", "feeding", "key_of", "meets", "moving", "paths",
+    "selected", "statistic", "trained",
+]  # fmt: skip

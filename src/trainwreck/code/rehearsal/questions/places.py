@@ -179,6 +179,30 @@ def formula_left_out(run: Rehearsing) -> bool:
     return False
 
 
+def mixture_left_out(run: Rehearsing, noises: tuple[Node, ...]) -> bool:
+    """True where the program has a function that mixes what this noise is called with something else, and nothing calls
+    it: ``a * e - s * x``, the target that was meant."""
+    scopes = {id(n.place[1]): n.place[1] for n in noises if n.place is not None}
+    own = {t.id for n in noises if n.place is not None for t in _names_of(run, n.place)}
+    nodes = [n for walked in run.project.walked.values() for scope in walked.scopes for n in scope.nodes]
+    asked = {n.id for n in nodes if isinstance(n, ast.Name)} | {n.attr for n in nodes if isinstance(n, ast.Attribute)}
+    for function in run.project.functions:
+        if id(function) in scopes or function.name in asked or function.name.startswith("__"):
+            continue
+        given = {a.arg for a in getattr(function.node, "args", ast.arguments([], [], None, [], [], None, [])).args}
+        for node in ast.walk(function.node):
+            mixed = isinstance(node, ast.Return) and isinstance(node.value, ast.BinOp)
+            if mixed and given & own and isinstance(node.value.op, ast.Add | ast.Sub):  # type: ignore[attr-defined]
+                return True
+    return False
+
+
+def _names_of(run: Rehearsing, place: Place) -> list[ast.Name]:
+    statement = run.project.statement(*place)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [t for target in targets for t in ast.walk(target) if isinstance(t, ast.Name)]
+
+
 def apart(made: Obj, others: list[Obj]) -> Place | None:
     """Where an object is made; the call of what makes it, where the others come out of the same function."""
     shared = {id(at[0]) for o in others for at in (*o.stack, o.place) if at is not None}

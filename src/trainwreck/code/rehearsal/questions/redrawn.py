@@ -9,6 +9,7 @@ from trainwreck.code.facts import HELD, TRAIN
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.canonical import canon
 from trainwreck.code.rehearsal.questions.paths import Path, evaluated, trained
 from trainwreck.code.rehearsal.questions.splits import sides
 from trainwreck.code.rehearsal.questions.streams import DRAWS, SEEDED
@@ -171,6 +172,45 @@ def seeded(run: Rehearsing, draw: Node) -> tuple[int, Value, Stream] | None:
     elif isinstance(maker, Obj) and maker.name in SEEDED and not told:
         return (maker.serial, maker, maker.args) if _written(maker.args) else None
     return (told[-1].serial, maker, told[-1].args) if told and _written(told[-1].args) else None
+
+
+def same_draw(run: Rehearsing, draw: Node) -> object:
+    """The same for two draws that give the same numbers: of one seed, after the same draws; None where the seed isn't
+    known. How many are drawn is not asked."""
+    begun = _begun(run, draw)
+    if begun is None or draw.place is None:
+        return None
+    at, maker, seed = begun
+    package = draw.full.partition(".")[0]
+    before = [
+        id(n.place[0]) if n.place is not None else 0
+        for n in run.nodes
+        if at < n.serial <= draw.serial and n.op in DRAWS and generator_of(n) is maker
+        and (maker is not None or n.full.partition(".")[0] == package)
+    ]  # fmt: skip
+    if maker is None and any(is_module(o) and at < o.serial < draw.serial for o in run.objects):
+        return None
+    numbers = tuple(i for i in draw.inputs if isinstance(i, int | float))
+    return (package, tuple(canon(s) for s in seed), tuple(before), numbers)
+
+
+def _begun(run: Rehearsing, draw: Node) -> tuple[int, Value, Stream] | None:
+    """As ``seeded``, also of a seed that isn't written out (the number of a sample)."""
+    maker = generator_of(draw)
+    if isinstance(maker, Node):
+        given = tuple(i for i in maker.inputs if not isinstance(i, Obj))
+        return (maker.serial, maker, given) if given else None
+    return seeded(run, draw)
+
+
+def seeding(run: Rehearsing, draw: Node) -> Place | None:
+    """Where the generator of a draw got its seed."""
+    begun = _begun(run, draw)
+    if begun is None:
+        return None
+    at, maker, _ = begun
+    told = maker if isinstance(maker, Node | Obj) else next((e for e in run.tape if e.serial == at), None)
+    return told.place if told is not None else None
 
 
 def _written(seed: tuple[Value, ...]) -> bool:

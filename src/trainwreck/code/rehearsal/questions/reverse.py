@@ -18,7 +18,8 @@ from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.denoising import Denoiser, denoisers, kinds, mixture
 from trainwreck.code.rehearsal.questions.levels import Unknown, row
-from trainwreck.code.rehearsal.questions.noising import levels
+from trainwreck.code.rehearsal.questions.noising import levels, schedule
+from trainwreck.code.rehearsal.questions.places import mixture_left_out
 from trainwreck.code.rehearsal.questions.returns import BACKWARDS
 from trainwreck.code.rehearsal.questions.roles import JOINS
 from trainwreck.code.rehearsal.questions.sums import ONE, Crooked, Sum, number_in, work_out
@@ -157,7 +158,7 @@ def _wrong(run: Rehearsing) -> list[tuple[Answer, str]]:
 
 
 def _look(run: Rehearsing) -> Iterator[tuple[Answer, str]]:
-    if any(True for _ in kinds(run)):
+    if any(True for _ in kinds(run)) or any(True for _ in schedule(run)):
         return  # told already
     for found in denoisers(run):
         known, straight = _levels(found) if any(True for _ in steps(run, found)) else ([], False)
@@ -178,10 +179,14 @@ def _look(run: Rehearsing) -> Iterator[tuple[Answer, str]]:
             if straight and _backwards(met[0], known):
                 place = _asked(found) or place
             else:
-                place = _uphill(counter, step, known) or place
+                place = _uphill(counter, step, known) or _new_noise(step, counter, met, straight) or place
             text = "given the right answer this step leaves another noise than belongs to the next level"
             if other:
                 text = f"the step takes the network's output for {other}, which is not what it was trained to tell"
+                if mixture_left_out(run, found.noises):
+                    place = found.loss.place or place  # what makes the target is written, and not called
+                elif not any(_same(kind(met[0]).wanted, met[0].wanted) for kind in KINDS.values()):
+                    place = found.target.place or place  # the target is none of what networks are asked for
             if place is not None:
                 yield Answer(place, text, (step.asked.place,) if step.asked.place is not None else ()), other
                 return
@@ -203,7 +208,9 @@ def _uphill(counter: Node | None, step: Step, known: list[Level]) -> Place | Non
         return None
     behind = ancestors(step.result, through=lambda n: n is not step.given)
     read = [n.inputs[1] for n in behind if n.op == "getitem" and len(n.inputs) > 1]
-    if any(isinstance(i, Node) and i is not counter and any(n is counter for n in ancestors(i)) for i in read):
+    told = [counter, *parts(step.time)]
+    others = [i for i in read if isinstance(i, Node) and not any(i is t for t in told)]
+    if any(n is counter for i in others for n in ancestors(i)):
         return None  # the tables are read in another order than the network is told
     first, last = min(known, key=lambda m: m.time), max(known, key=lambda m: m.time)
     try:
@@ -211,6 +218,31 @@ def _uphill(counter: Node | None, step: Step, known: list[Level]) -> Place | Non
     except Unknown:
         return None
     return (turn.node.iter, turn.scope) if times[0] < times[1] and first.noise < last.noise else None
+
+
+def _same(one: Sum, other: Sum) -> bool:
+    return all(abs(one.get(k, 0.0) - other.get(k, 0.0)) < PURE for k in one.keys() | other.keys())
+
+
+def _new_noise(step: Step, counter: Node | None, known: list[Level], straight: bool) -> Place | None:
+    """Where a step adds new noise, if it would be right with the root or the square of what stands before that."""
+    drawn: set[int] = set()
+    for level in known:
+        try:
+            made = work_out(step.result, _symbols(step, counter, level))
+        except Unknown:
+            return None
+        fresh = {k: abs(v) for k, v in made.items() if k not in (DATA, ADDED, ONE)}
+        signal = made.get(DATA, 0.0)
+        if len(fresh) != 1 or straight or not level.signal < signal < 1:
+            return None
+        (key, factor), left = next(iter(fresh.items())), 1 - signal * signal
+        slack = SLACK * (level.noise**2 - left)
+        if not any(abs(made.get(ADDED, 0.0) ** 2 + f * f - left) <= slack for f in (math.sqrt(factor), factor**2)):
+            return None
+        drawn.add(key)
+    behind = ancestors(step.result, through=lambda n: n is not step.given)
+    return next((n.place for n in behind if id(n) in drawn), None) if len(drawn) == 1 else None
 
 
 def _counter(step: Step) -> Node | None:

@@ -39,11 +39,14 @@ ADAMS = frozenset(["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop"])
 
 def lost_in_bfloat16(run: Rehearsing) -> Iterator[Answer]:
     """Weights in bfloat16 that one of torch's optimizers moves in steps which mostly round to nothing."""
-    start = min((e.serial for e in run.tape if e.name == "backward"), default=0)
-    last = types_of(run, start)
+    known: dict[int, dict[int, Cast]] = {}
     for optimizer in [o for o in run.objects if is_optimizer(o)]:
         if not _small(run, optimizer):
             continue
+        # what it trains may have been trained before, in another type
+        mine = [e.serial for e in run.tape if e.name == "backward" and e.serial > optimizer.serial]
+        start = min(mine, default=min((e.serial for e in run.tape if e.name == "backward"), default=0))
+        last = known.setdefault(start, types_of(run, start) if start not in known else {})
         held, _ = run.optimized(optimizer)
         kinds = {id(last[id(p)].place[0]): last[id(p)] for p in held if id(p) in last and p.trainable is not False}
         if not kinds or not all(id(p) in last for p in held) or {k.name for k in kinds.values()} != {"bfloat16"}:
@@ -136,8 +139,14 @@ def chosen_at(run: Rehearsing, cast: Event) -> Place:
     for argument in arguments:
         written = isinstance(argument, ast.Attribute) and ast.unparse(argument).startswith("torch.")
         if isinstance(argument, ast.Name | ast.Attribute | ast.Subscript) and not written:
+            if any(_names(call.node, argument) for call in run.project.calls("autocast")):
+                return cast.place  # the type is right for what is computed
             return origin(run.project, argument, scope) or cast.place
     return cast.place
+
+
+def _names(call: ast.AST, name: ast.expr) -> bool:
+    return any(isinstance(n, ast.expr) and ast.unparse(n) == ast.unparse(name) for n in ast.walk(call))
 
 
 # ---------------------------------------------------------------------- averages

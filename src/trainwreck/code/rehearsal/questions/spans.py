@@ -11,7 +11,7 @@ from trainwreck.code.bounds import origin
 from trainwreck.code.calls import Call, last_name
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Frame, Function, Items, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.domain import Event, Frame, Function, Items, Node, Obj, Place, Turn, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.counts import ASSUMED, number, size_of, times, trips
@@ -65,17 +65,16 @@ def misfit(run: Rehearsing) -> Iterator[Answer]:
         moved = [e for e in moves(run, scheduler) if e.turns]
         if not moved or moved[-1].place is None or scheduler.place is None or id(moved[-1].place[0]) in other:
             continue
-        if any(_left(e) for e in moved) or _set_back(run, scheduler):
+        if _set_back(run, scheduler):
             continue
-        run.memo[ASSUMED] = _assumed(run, moved)
-        try:
+        with supposing(run, assumed(run, moved)):
             done = times(run, moved)
             text, value = _told(run, scheduler, done) if done is not None and done >= 4 else ("", None)
             every = _accumulated(run, scheduler) if text else 1.0
             if every != 1 and (not every or not done or not _told(run, scheduler, done / every)[0]):
                 text = ""
-        finally:
-            run.memo[ASSUMED] = {}
+            if any(_left(e) for e in moved) and not (number(run, value) or 0) > LONG * (done or math.inf):
+                text = ""  # a run that is left early is no longer than this: it may be as short as the schedule
         if text:
             yield Answer(_place(run, scheduler, value), text, (moved[-1].place,))
 
@@ -230,7 +229,22 @@ def _left(event: Event) -> bool:
     return any(isinstance(n, ast.Break) for t in event.turns for n in ast.walk(t.node))
 
 
-def _assumed(run: Rehearsing, moved: list[Event]) -> Mapping[int, float]:
+@contextmanager
+def supposing(run: Rehearsing, lengths: Mapping[int, float]) -> Iterator[None]:
+    """Data of unknown length have these lengths."""
+    run.memo[ASSUMED] = lengths
+    try:
+        yield
+    finally:
+        run.memo[ASSUMED] = {}
+
+
+def over_groups(turn: Turn) -> bool:
+    """True for a loop over the groups of an optimizer."""
+    return isinstance(turn.node, ast.For) and "param_groups" in ast.unparse(turn.node.iter)
+
+
+def assumed(run: Rehearsing, moved: list[Event]) -> Mapping[int, float]:
     """A length for each loader of the loop whose own isn't known, and for its data."""
     found: dict[int, float] = {}
     for event in moved:

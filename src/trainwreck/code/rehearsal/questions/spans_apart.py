@@ -42,6 +42,27 @@ def share_masked(one: Sequence[object], other: Sequence[object]) -> bool:
     return False
 
 
+FAR_IN = 50
+"""Rows that a look back or a shifted target leaves out are fewer."""
+
+
+def cut_off(key: object) -> bool:
+    """True for ``x[n:]`` that leaves out many rows, or a share of all, and takes all that follow."""
+    if not isinstance(key, tuple) or len(key) != SLICE or key[0] != "slice" or key[2:] != (None, None):
+        return False
+    start = key[1]
+    if isinstance(start, int):
+        return start >= FAR_IN
+    return isinstance(start, tuple) and _share_of_length(start)
+
+
+def _share_of_length(key: tuple[object, ...]) -> bool:
+    """True for what is a written number times a length."""
+    inner = [k for k in key if isinstance(k, tuple)]
+    scaled = key[0] in ("mul", "floordiv", "sub") and any(isinstance(k, float | int) for k in key)
+    return (scaled and any(k[:1] == ("len",) for k in inner)) or any(_share_of_length(k) for k in inner)
+
+
 def _meet(one: Span, other: Span) -> bool:
     return max(one[0], other[0]) < min(one[1], other[1])
 

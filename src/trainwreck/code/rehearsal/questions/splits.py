@@ -22,8 +22,8 @@ from trainwreck.code.rehearsal.questions.paths import (
     paths,
     trained,
 )
-from trainwreck.code.rehearsal.questions.spans_apart import from_one_end, share_masked
-from trainwreck.code.rehearsal.questions.summaries import decided, summaries
+from trainwreck.code.rehearsal.questions.spans_apart import cut_off, from_one_end, share_masked
+from trainwreck.code.rehearsal.questions.summaries import decided, drawn_as_bytes, summaries
 from trainwreck.code.rehearsal.questions.windows import window_of
 from trainwreck.core.evidence import Severity
 
@@ -34,6 +34,7 @@ CHOSEN = frozenset(
 """What makes one selection of several parts, or of what is left."""
 UNKNOWN = 1 << 40
 """Stands for a length that isn't known: more than any number of rows."""
+UNSEEN = frozenset(["held", "held_out", "heldout", "hold_out", "unseen"])
 MAX_WAYS = 48
 """Ways on each side: some questions compare all of one side with all of the other."""
 T = TypeVar("T")
@@ -96,7 +97,8 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
         return
     used = {**both.train_nodes, **both.held_nodes}
     told: set[int] = set()
-    for node in list(used.values()):
+    held_by_model = [n for n in run.nodes if n.op in ("sub", "div") and _is_buffer(n.inputs[-1])]
+    for node in (*used.values(), *held_by_model):
         for summary in summaries(run, node):
             array = summary.array
             if id(array) in told or _of_a_turn(array):
@@ -104,6 +106,8 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
             if id(node) not in both.held_nodes and id(array) in both.held_nodes:
                 continue  # inputs that targets are made from by a formula: the mean is one of its constants
             told.add(id(array))
+            if drawn_as_bytes(node, used.values()):
+                continue
             for source in paths(run, array):
                 if any(step.moving for step in source.steps):
                     continue
@@ -119,6 +123,11 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
                 mild: Severity | None = "suggestion" if _judged_apart(run, both, array) else None
                 yield Answer(place, text, tuple(p for p in (split,) if p is not None), severity=mild)
                 break
+
+
+def _is_buffer(value: Value) -> bool:
+    """True for a figure that a module holds: its inputs are standardised in ``forward``."""
+    return isinstance(value, Node) and value.op == "buffer"
 
 
 def _of_a_turn(array: Node) -> bool:
@@ -156,7 +165,7 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
     """Evaluated rows that are trained on too: their way goes on from one of the training's, or overlaps it.
 
     A part of the training data is often evaluated for comparison: said only where the name that the part is given
-    speaks of held out data."""
+    speaks of held out data, or where nothing else of these data is ever evaluated."""
     both = sides(run)
     told: set[int] = set()
     for event, held in both.held:
@@ -172,7 +181,8 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             if step.place is None or id(step.place[0]) in told:
                 continue
             names = _names(run, step.place)
-            if not any(HELD.search(name) for name in names.split() + _written_at(step.place)):
+            spoken_of = any(HELD.search(n) for n in names.split() + _written_at(step.place))
+            if not spoken_of and not UNSEEN & set(names.split()) and not (inside and _all_cut_off(both, held)):
                 continue
             if learned_without_targets(run, train):
                 continue
@@ -182,6 +192,12 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
                 place, other = other, place  # the part that is cut second should have left out the first
             text = "these rows are held out for the evaluation, and the training uses them too"
             yield Answer(place, text, tuple(p for p in (other, event.place) if p is not None))
+
+
+def _all_cut_off(both: Sides, held: Path) -> bool:
+    """True where only what follows a row is evaluated of these data, by whatever way."""
+    ways = [p for _, p in both.held if p.root is held.root]
+    return all(p.fixed and cut_off(p.fixed[0].key) for p in ways)
 
 
 def learned_without_targets(run: Rehearsing, path: Path) -> bool:
@@ -259,11 +275,11 @@ def _overlap(train: Path, held: Path) -> bool:
         return False
     if from_one_end(one[-1].key, other[-1].key):
         return True
-    a, b = _bounds(one[-1].key), _bounds(other[-1].key)
+    a, b = bounds(one[-1].key), bounds(other[-1].key)
     if a is None or b is None or a == b:
         return False
     if any(v is not None and v < 0 for v in (*a, *b)):
-        rows = _rows_before(one)
+        rows = rows_before(one)
         if rows is None:
             return False
         a, b = _from_start(a, rows), _from_start(b, rows)
@@ -277,7 +293,7 @@ def _from_start(ends: tuple[int | None, int | None], rows: int) -> tuple[int | N
     return start, end
 
 
-def _rows_before(steps: Sequence[Step]) -> int | None:
+def rows_before(steps: Sequence[Step]) -> int | None:
     """How many numbers an order has of which the last step takes a part: ``order[-500:]``."""
     order = steps[-2].index if len(steps) > 1 else None
     known = isinstance(order, Node) and not order.shape.open and len(order.shape.dims) == 1
@@ -295,14 +311,14 @@ def _parting(train: Path, held: Path) -> Step:
 def _aimed_at(train: Path, held: Path, all_trained: Sequence[Path]) -> bool:
     """True for targets of a series, the training's inputs moved on by some steps, that reach into the held out rows
     by no more than these steps: ``x[:n]`` and ``x[1:n + 1]`` beside ``x[n:]``."""
-    mine, theirs = _bounds(train.fixed[-1].key), _bounds(held.fixed[-1].key)
+    mine, theirs = bounds(train.fixed[-1].key), bounds(held.fixed[-1].key)
     if mine is None or theirs is None or mine[1] is None or theirs[1] is None:
         return False
     common = min(mine[1], theirs[1]) - max(mine[0] or 0, theirs[0] or 0)
     for other in all_trained:
         if other.root is not train.root or keys(other)[:-1] != keys(train)[:-1] or not other.fixed:
             continue
-        inputs = _bounds(other.fixed[-1].key)
+        inputs = bounds(other.fixed[-1].key)
         if inputs is None or inputs[1] is None:
             continue
         ahead = mine[1] - inputs[1]
@@ -314,7 +330,7 @@ def _aimed_at(train: Path, held: Path, all_trained: Sequence[Path]) -> bool:
 def _looks_back(train: Path, held: Path) -> bool:
     """True where the held out rows begin in the training's by less than a window that is cut out of them: so much is
     only looked back at from the first element that is to be predicted."""
-    mine, theirs = _bounds(train.fixed[-1].key), _bounds(held.fixed[-1].key)
+    mine, theirs = bounds(train.fixed[-1].key), bounds(held.fixed[-1].key)
     if mine is None or theirs is None or mine[1] is None or not theirs[0] or theirs[0] <= (mine[0] or 0):
         return False
     if theirs[1] is not None and theirs[1] <= mine[1]:
@@ -339,7 +355,7 @@ def _length(node: Node) -> int | None:
         between = window.last.less(window.first)
         return None if window.single else UNKNOWN if between is None else between + 1
     index = node.inputs[1] if node.op == "getitem" and node.turns and len(node.inputs) > 1 else None
-    cut = _bounds(("slice", *index.args)) if isinstance(index, Obj) and index.kind == "builtins.slice" else None
+    cut = bounds(("slice", *index.args)) if isinstance(index, Obj) and index.kind == "builtins.slice" else None
     return cut[1] - (cut[0] or 0) if cut is not None and cut[1] is not None else None
 
 
@@ -348,7 +364,7 @@ def _after(one: Place, other: Place) -> bool:
     return one[1] is other[1] and getattr(one[0], "lineno", 0) > getattr(other[0], "lineno", 0)
 
 
-def _bounds(key: object) -> tuple[int | None, int | None] | None:
+def bounds(key: object) -> tuple[int | None, int | None] | None:
     if not isinstance(key, tuple) or len(key) != 4 or key[0] != "slice" or key[3] not in (None, 1):
         return None
     start, end = key[1], key[2]
@@ -377,4 +393,4 @@ def _names(run: Rehearsing, place: Place) -> str:
     return " ".join(words).lower()
 
 
-__all__ = ["held_out_in_training", "same_data", "sides", "statistics_of_everything"]
+__all__ = ["bounds", "held_out_in_training", "keys", "rows_before", "same_data", "sides", "statistics_of_everything"]

@@ -13,18 +13,23 @@ from trainwreck.code.rehearsal.questions.paths import key_of
 SPREADS = frozenset(["std", "var", "nanstd", "nanvar"])
 CENTRES = frozenset(["mean", "nanmean", "median", "nanmedian", "sum", "nansum"])
 KEEPS = frozenset(
-    "T mT t add clip clamp clamp_min maximum item float astype reshape view getitem unsqueeze either to".split()
+    "T mT t add clip clamp clamp_min maximum item float astype reshape view getitem unsqueeze either to buffer".split()
 )
+
+
+SQUARES = frozenset(["square", "pow", "power", "mul"])
 
 
 def not_standard(run: Rehearsing) -> Iterator[Answer]:
     """A sum subtracted where a mean is meant, or a division by the variance."""
     told: set[int] = set()
-    for centre, spread, rooted in standardised(run):
+    for centre, spread, rooted, divisor in standardised(run):
         if centre.op in ("sum", "nansum"):
             wrong, text = centre, "the sum is subtracted here, not the mean: the inputs are far off zero"
         elif spread.op in ("var", "nanvar") and not rooted:
             wrong, text = spread, "the inputs are divided by their variance, not by its root"
+        elif spread.op in ("std", "nanstd") and (square := _squared(divisor, spread)) is not None:
+            wrong, text = square, "the inputs are divided by the square of their standard deviation"
         else:
             continue
         if wrong.place is not None and id(wrong.place[0]) not in told:
@@ -32,15 +37,31 @@ def not_standard(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(wrong.place, text, (spread.place,) if spread.place is not None and wrong is centre else ())
 
 
+def _squared(divisor: Value, spread: Node) -> Node | None:
+    """The square between a spread and what is divided by."""
+    for node in ancestors(divisor, through=lambda n: n is not spread and (n.op in KEEPS or n.op in SQUARES)):
+        power = node.inputs[1] if len(node.inputs) > 1 else None
+        if (
+            node.op == "square"
+            or (node.op in ("pow", "power") and power in (2, 2.0))
+            or (node.op == "mul" and power is node.inputs[0])
+        ):
+            return node
+    return None
+
+
 def put_together_wrongly(run: Rehearsing) -> Iterator[Answer]:
     """Mean and spread of the same rows, with which others are multiplied, shifted the wrong way, or divided upside
     down."""
     told: set[int] = set()
     for node in run.nodes:
-        if node.op not in ("mul", "div") or node.grad or len(node.inputs) < 2 or node.place is None:
+        if node.op not in ("mul", "div", "sub") or node.grad or len(node.inputs) < 2 or node.place is None:
             continue
         one, other = node.inputs[:2]
-        if node.op == "mul":
+        if node.op == "sub":
+            wrong = isinstance(other, Node) and other.op == "div" and _mean_by_spread(one, other)
+            text = "only the mean is divided by the standard deviation here: the difference should be (brackets)"
+        elif node.op == "mul":
             wrong = _pair(one, "sub", other) or _pair(other, "sub", one)
             text = "the mean is taken off and the rest multiplied by the standard deviation: to standardise, divide"
         elif _pair(one, "add", other):
@@ -69,6 +90,17 @@ def _pair(shifted: Value, op: str, scale: Value) -> bool:
     return centre.inputs[0] is spread.inputs[0] or key_of(centre.inputs[0]) == key_of(spread.inputs[0])
 
 
+def _mean_by_spread(data: Value, quotient: Node) -> bool:
+    """True for ``mean / std`` of the same rows, taken off their like: not off what was divided already."""
+    centre, _ = _statistic(quotient.inputs[0], CENTRES)
+    spread, _ = _statistic(quotient.inputs[1], SPREADS) if len(quotient.inputs) > 1 else (None, False)
+    if centre is None or spread is None or not isinstance(data, Node) or data.op in ("div", "mul"):
+        return False
+    if any(n.op == "param" for n in ancestors(centre)):
+        return False
+    return centre.inputs[0] is spread.inputs[0] or key_of(centre.inputs[0]) == key_of(spread.inputs[0])
+
+
 def _inverse(scale: Value) -> bool:
     """True for one over a spread: ``rsqrt``, a negative power."""
     for _ in range(8):
@@ -86,7 +118,7 @@ def _inverse(scale: Value) -> bool:
 def axes_apart(run: Rehearsing) -> Iterator[Answer]:
     """A mean and a spread of the same data along different axes."""
     told: set[int] = set()
-    for centre, spread, _ in standardised(run):
+    for centre, spread, _, _ in standardised(run):
         one, other = _axis(centre), _axis(spread)
         if one == other or centre.op in ("sum", "nansum") or not _different(centre, one, other):
             continue
@@ -97,8 +129,8 @@ def axes_apart(run: Rehearsing) -> Iterator[Answer]:
             yield Answer(wrong.place, text, (right.place,) if right.place is not None else ())
 
 
-def standardised(run: Rehearsing) -> Iterator[tuple[Node, Node, bool]]:
-    """(what is subtracted, what is divided by, whether a root was taken of it) of ``(x - mean) / std``."""
+def standardised(run: Rehearsing) -> Iterator[tuple[Node, Node, bool, Value]]:
+    """(what is subtracted, what is divided by, whether a root was taken of it, the divisor) of ``(x - mean) / std``."""
     for node in run.nodes:
         if node.op != "div" or len(node.inputs) < 2 or node.grad or not isinstance(node.inputs[0], Node):
             continue
@@ -110,7 +142,7 @@ def standardised(run: Rehearsing) -> Iterator[tuple[Node, Node, bool]]:
         if centre is None or spread is None or not centre.inputs or not spread.inputs:
             continue
         if centre.inputs[0] is spread.inputs[0] or key_of(centre.inputs[0]) == key_of(spread.inputs[0]):
-            yield centre, spread, rooted
+            yield centre, spread, rooted, node.inputs[1]
 
 
 def _statistic(value: Value, wanted: frozenset[str]) -> tuple[Node | None, bool]:
@@ -120,7 +152,7 @@ def _statistic(value: Value, wanted: frozenset[str]) -> tuple[Node | None, bool]
             break
         if value.op in wanted and value.full != "builtins.sum":
             return value, rooted
-        if value.op in ("sqrt", "pow", "rsqrt"):
+        if value.op in ("sqrt", "pow", "power", "square", "rsqrt"):
             rooted = True
         elif value.op not in KEEPS:
             break

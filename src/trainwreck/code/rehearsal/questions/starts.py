@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Place, Value
+from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value, is_module
 from trainwreck.code.rehearsal.graph import graph, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.adapters import both_zero, starts_at_zero
-from trainwreck.code.rehearsal.questions.gradients import given_weights
+from trainwreck.code.rehearsal.questions.gradients import going_on
 from trainwreck.code.rehearsal.questions.roles import JOINS, PRODUCTS, STRUCTURE, backwards, behind
 
 FLAT = frozenset(["relu", "relu6", "abs", "square", "norm"])
@@ -30,12 +30,14 @@ def stuck(run: Rehearsing) -> Iterator[Answer]:
 
     Those that get a gradient at zero leave it, and may then free others, until nothing changes any more."""
     losses = [e for e in backwards(run) if isinstance(e.subject, Node)]
-    if not losses or given_weights(run, LOADS) or any(True for _ in both_zero(run)):
+    given = _given(run) if losses else None
+    if given is None or any(True for _ in both_zero(run)):
         return
     starts = sorted(e.serial for e in run.tape if e.name == "backward")
     values = [n for e in losses for n in graph(e.subject)]
     params = {id(n): n for n in values if n.op == "param"}
-    zero = {k for k, p in params.items() if p.trainable is not False and _surely_zero(p, _start(starts, p))}
+    learning = ((k, p) for k, p in params.items() if p.trainable is not False and k not in given)
+    zero = {k for k, p in learning if _surely_zero(p, _start(starts, p))}
     first = set(zero)
     for _ in range(len(zero) + 1):
         moved = {k for e in losses for k in _moved(e.subject, zero)} & zero
@@ -49,6 +51,19 @@ def stuck(run: Rehearsing) -> Iterator[Answer]:
         text = "this parameter starts at zero and its gradient is a multiple of another zero: it never moves"
         others = tuple(place for _, place in places[1:3])
         yield Answer(places[0][1], text, (*others, losses[0].place))
+
+
+def _given(run: Rehearsing) -> set[int] | None:
+    """``id`` of the parameters that take over weights which were kept, as a second leg does behind a first one; None
+    where it isn't known whose weights come from elsewhere."""
+    last = max((e.serial for e in run.tape if e.name == "backward"), default=0)
+    loads = [e for e in run.tape if e.name in LOADS and e.serial < last and e.serial not in going_on(run)]
+    into = [e for e in loads if e.name == "load_state_dict" and isinstance(e.subject, Obj)]
+    modules = [e.subject for e in into if is_module(e.subject)]
+    other = [e for e in loads if all(e is not i for i in into)]
+    if any(e.name != "load" for e in other) or (other and not modules):
+        return None
+    return {id(p) for module in modules for p in run.parameters(module)[0]}
 
 
 def _start(starts: list[int], param: Node) -> int:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Place
+from trainwreck.code.rehearsal.domain import Event, External, Node, Place, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions.paths import REDUCTIONS
 
@@ -14,11 +15,13 @@ FITS = frozenset(["fit", "fit_transform"])
 COMPUTED_WITH = frozenset("sub div mul add clip clamp where fillna nan_to_num digitize lt gt".split())
 THROUGH = frozenset(
     """add clip clamp sqrt getitem part maximum astype mul sub div float tensor from_numpy as_tensor either item
-    attribute""".split()
+    attribute buffer view reshape unsqueeze""".split()
 )
 MOVING = frozenset(["rolling", "ewm", "expanding", "groupby", "resample", "sliding_window_view", "unfold"])
 """What has a number for each window or group: its mean is no mean of all rows."""
 MAX_DEPTH = 5
+BYTES = re.compile(r"\bu?int8\b|ByteTensor")
+NEAR = 24
 
 
 class Summary(NamedTuple):
@@ -73,4 +76,18 @@ def decided(summary: Summary, split: Place | None) -> Place | None:
     return ways[first]
 
 
-__all__ = ["Summary", "decided", "summaries"]
+def drawn_as_bytes(node: Node, used: Iterable[Node]) -> bool:
+    """True for values that are spread over 0 to 255 and stored in bytes: so images are drawn, the range is a constant
+    of theirs, and what standardises them comes after it."""
+    return any(
+        cast.op == "byte" or any(isinstance(v, External | str) and BYTES.search(str(v)) for v in _types(cast))
+        for cast in used
+        if cast.op in ("byte", "astype", "to", "type") and any(n is node for n in near(cast, NEAR))
+    )
+
+
+def _types(cast: Node) -> tuple[Value, ...]:
+    return (*cast.inputs[1:], *cast.options.values())
+
+
+__all__ = ["Summary", "decided", "drawn_as_bytes", "summaries"]

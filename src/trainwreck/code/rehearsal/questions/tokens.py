@@ -11,6 +11,7 @@ from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.attending import attention, blind_mask, convolved, cropped, handed_mask
 from trainwreck.code.rehearsal.questions.roles import given, losses
+from trainwreck.code.rehearsal.questions.terms import number_of
 from trainwreck.code.rehearsal.questions.trails import END, MOVES, Trail, put_behind, start_of, trail
 from trainwreck.core.row import Row
 
@@ -181,6 +182,8 @@ def _head(value: Value) -> tuple[Node, int, int, Node | None] | None:
             at = at.inputs[0]
         elif at.op in MOVES or at.op in ("log_softmax", "log", "softmax", "clamp"):
             at = at.inputs[0]
+        elif at.op in ("div", "mul") and len(at.inputs) > 1 and number_of(at.inputs[1]) is not None:
+            at = at.inputs[0]  # a temperature
         else:
             return at, moved, ends, cut
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.classes import span
@@ -60,6 +60,67 @@ def label_passed_over(run: Rehearsing) -> Iterator[Answer]:
             text += f"{classes - 1}) and which the evaluation counts"
             yield Answer(place, text, (loss.place,) if loss.place is not None else ())
             return
+
+
+def sample_passed_over(run: Rehearsing) -> Iterator[Answer]:
+    """Samples with one label each, of which nothing is padded, and ``ignore_index`` is the number of an output: this
+    class is never taught."""
+    for loss, number, scores, target in passed_over(run):
+        classes = scores.shape.dims[1] if not scores.shape.open and len(scores.shape.dims) == SAMPLES else None
+        place = loss_place(loss)
+        if classes is None or classes > MOST or not 0 <= number < classes or place is None:
+            continue
+        if not _one_for_each(scores) or not _one_for_each(target) or any(n.op in PADS for n in near(target, MOST)):
+            continue
+        if judged_whole(run) and not _left_out(run, number, target):
+            text = f"this loss passes over all samples of class {number}: each has one label, and none is padding"
+            yield Answer(place, text, (loss.place,) if loss.place is not None else ())
+            return
+
+
+def filled_with_a_label(run: Rehearsing) -> Iterator[Answer]:
+    """Labels of words are brought to one length with the number of a label that occurs among them, and the loss passes
+    over that number: this label is never taught."""
+    for loss, number, _, target in passed_over(run):
+        place = loss_place(loss)
+        for pad in (n for n in ancestors(target, through=_arranged) if n.op == "pad_sequence"):
+            made = (n for n in ancestors(pad) if n.op in ("tensor", "as_tensor", "LongTensor"))
+            if place is None or pad.get("padding_value", 2, 0) != number:
+                continue
+            if number >= 0 and any(number in _written_numbers(n) for n in made):
+                text = f"this loss passes over {number}, which stands for the padding and for one of the labels"
+                yield Answer(place, text, (pad.place,) if pad.place is not None else ())
+                return
+
+
+def _arranged(node: Node) -> bool:
+    return _handed_on(node) and node.op != "pad_sequence"
+
+
+def _written_numbers(node: Node) -> set[int]:
+    """The whole numbers that a tensor is surely made of, or may be where branches met."""
+    held = node.inputs[0] if node.inputs else None
+    items = held.items if isinstance(held, Items) else held if isinstance(held, tuple) else ()
+    found = [c for item in items for c in candidates(item)]
+    return {c for c in found if isinstance(c, int) and not isinstance(c, bool)}
+
+
+SAMPLES = 2
+"""Axes of scores of whole samples: one row each."""
+PADS = frozenset(["pad_sequence", "pad", "full", "full_like", "new_full", "masked_fill", "where", "setitem"])
+FLAT = frozenset(["view", "reshape", "flatten", "masked_select", "unbind", "split", "chunk", "permute", "transpose"])
+
+
+def _one_for_each(value: Node) -> bool:
+    """True where the rows are those of the samples: nothing was strung together, or chosen, on the way."""
+    for node in ancestors(value, through=lambda n: behind(n) is not None or n.op in ("batch", "element")):
+        index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+        masked = isinstance(index, Node) and index.op in ("eq", "ne", "gt", "lt", "ge", "le", "not", "invert", "and")
+        if node.op in FLAT or masked or (isinstance(index, tuple) and value is not node and not node.grad):
+            return False
+        if isinstance(index, tuple) and any(isinstance(i, Node) for i in index):
+            return False
+    return True
 
 
 def _of(labels: Node | None, value: Node) -> bool:

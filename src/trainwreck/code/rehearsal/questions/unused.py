@@ -42,7 +42,7 @@ def never_called(run: Rehearsing) -> Iterator[Answer]:
             if not mine or not all(id(p) in learning and p.trainable is True for p in mine):
                 continue
             if any(id(layer) in ran for layer in layers) or any(
-                u.grad for p in mine for u in users(run).get(id(p), ())
+                u.grad and u.op != "param" for p in mine for u in users(run).get(id(p), ())
             ):
                 continue
             if not _read(run.project, name):

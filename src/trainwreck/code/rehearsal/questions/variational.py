@@ -26,6 +26,9 @@ HEAVY = 0.3
 """A weight of the KL below this is taken for one that balances the two reductions."""
 TOO_MUCH = 30.0
 """Ratio of the weights. beta-VAE was studied up to 16 (ICLR 2017)."""
+STUDIED = 16.0
+"""The same, of a KL term beside the average of so many elements that it outweighs their sum by this in spite of a
+weight that looks small."""
 
 
 def _pairs(run: Rehearsing) -> Iterator[tuple[Place, list[Term], Divergence, Term]]:
@@ -49,7 +52,8 @@ def mismatched_reductions(run: Rehearsing) -> Iterator[Answer]:
         if not _per_sample(kl.term, ramp=True) or not _per_sample(recon):
             continue
         count = _features(recon)
-        heavy = kl.weight * _ramp(kl.term) * _batch(kl.term, one) >= HEAVY
+        whole = kl.weight * _ramp(kl.term) * _batch(kl.term, one)
+        heavy = whole >= HEAVY or (count is not None and recon.weight > 0 and whole * count / recon.weight >= STUDIED)
         if other == "mean" and one in ("sum", "sum of each") and heavy:
             if _makes_up(recon.weight, count):
                 continue

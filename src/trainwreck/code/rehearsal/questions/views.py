@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal.domain import Event, Items, Node, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.canonical import ALIKE, RANDOM, canon
+from trainwreck.code.rehearsal.questions.redrawn import same_draw, seeding
 from trainwreck.code.rehearsal.questions.roles import JOINS, RAW, STRUCTURE, backwards, behind
 from trainwreck.code.rehearsal.questions.terms import Term, losses_of, number_of, parameters_behind, squared_error
 from trainwreck.core.row import Row
@@ -117,7 +118,7 @@ def identical(run: Rehearsing) -> Iterator[Answer]:
                     continue
                 if any(e.name == "step" and a.serial < e.serial < b.serial for e in run.tape):
                     continue  # what the network answered before it was trained further
-                place = _same_inputs(run, a, b)
+                place = _same_inputs(run, a, b) or _same_draws(run, a, b)
                 if place is not None and id(place[0]) not in told:
                     told.add(id(place[0]))
                     text = "both views are one tensor: the loss compares a result with itself"
@@ -208,6 +209,17 @@ def _same_inputs(run: Rehearsing, a: Node, b: Node) -> Place | None:
             where = where or (_made(one, two, b) if second is two else second.stack[-1] if first is second else None)
             where = where or _copied(first, second).place
     return where
+
+
+def _same_draws(run: Rehearsing, a: Node, b: Node) -> Place | None:
+    """Where the generator of the second of two views is made, or gets its seed: the one that drew the first one too."""
+    mine, other = data_inputs(a), data_inputs(b)
+    if len(mine) != 1 or len(other) != 1 or mine[0] is other[0]:
+        return None
+    keys = [canon(n, drawn=lambda draw: same_draw(run, draw)) for n in (mine[0], other[0])]
+    seen = {id(n) for n in ancestors(mine[0])}
+    made = [n for n in ancestors(other[0]) if n.op in RANDOM and id(n) not in seen] if keys[0] == keys[1] else []
+    return next((place for n in made if (place := seeding(run, n)) is not None), None)
 
 
 def _sample(node: Node) -> Node:

@@ -10,7 +10,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.canonical import canon
-from trainwreck.code.rehearsal.questions.denoising import NOISE, Denoiser, denoisers
+from trainwreck.code.rehearsal.questions.denoising import NOISE, Denoiser, denoisers, same_network
 from trainwreck.code.rehearsal.questions.levels import Unknown
 from trainwreck.code.rehearsal.questions.noising import DRAWN
 from trainwreck.code.rehearsal.questions.reverse import steps, told_time
@@ -19,18 +19,21 @@ from trainwreck.code.rehearsal.questions.sums import number_in, work_out
 from trainwreck.code.rehearsal.questions.terms import number_of, terms
 
 
-def _walks(run: Rehearsing, found: Denoiser) -> Iterator[list[Event]]:
+def walks(run: Rehearsing, found: Denoiser) -> Iterator[list[Event]]:
     """The calls of the network in one place of a sampler, in turns of which a later one gets what an earlier made."""
-    places: dict[int, list[Event]] = {}
+    walked: dict[tuple[int, tuple[tuple[int, int], ...]], list[Event]] = {}
     for event in run.tape:
-        mine = event.subject is found.module or getattr(event.subject, "copy_of", None) is found.module
-        if event.name == "forward" and mine and event.turns and event.place is not None and not event.state.get("grad"):
-            places.setdefault(id(event.place[0]), []).append(event)
-    for events in places.values():
-        first, last = events[0], events[-1]
+        if event.name != "forward" or event.place is None or event.state.get("grad") or not same_network(event, found):
+            continue
+        outer: tuple[tuple[int, int], ...] = ()
+        for turn in event.turns:  # a sampler may be called in every epoch
+            walked.setdefault((id(event.place[0]), outer), []).append(event)
+            outer = (*outer, (id(turn.node), turn.index))
+    for (_, outside), events in walked.items():
+        first, last, at = events[0], events[-1], len(outside)
         made = {id(p) for p in parts(first.result)}
-        outer = first.turns[0].index == 0 and last.turns[0].generic
-        if len(events) > 1 and outer and any(id(n) in made for a in last.args[:2] for n in ancestors(a)):
+        goes_on = first.turns[at].index == 0 and last.turns[at].generic
+        if len(events) > 1 and goes_on and any(id(n) in made for a in last.args[:2] for n in ancestors(a)):
             yield events
 
 
@@ -40,7 +43,7 @@ def untold(run: Rehearsing) -> Iterator[Answer]:
         learned = told_time(found.given, False)
         if not any(n.op in DRAWN for n in ancestors(learned, through=lambda n: n.op != "param")):
             continue
-        for events in _walks(run, found):
+        for events in walks(run, found):
             times = [told_time(e, _turned(run, found)) for e in events]
             if any(t is None for t in times) or len({_known(t) for t in times}) > 1 or events[0].place is None:
                 continue
@@ -102,7 +105,7 @@ def towards_noise(run: Rehearsing) -> Iterator[Answer]:
         learned = _sign(found.target, lambda n: n.op in NOISE)
         if not learned:
             continue
-        for events in _walks(run, found):
+        for events in walks(run, found):
             for first, later in pairwise(events):
                 at = int(_turned(run, found))
                 if len(first.args) <= at or len(later.args) <= at or not isinstance(later.args[at], Node):

@@ -8,7 +8,8 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Table, Value, candidates
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds, loss_place, losses, trained
+from trainwreck.code.rehearsal.questions.paths import paths
+from trainwreck.code.rehearsal.questions.roles import STRUCTURE, bounds, given, loss_place, losses, trained
 
 COUNTS = frozenset(["bincount", "value_counts", "Counter", "histc", "counts"])
 KEEPS = STRUCTURE | frozenset(
@@ -74,10 +75,47 @@ def turned_over(run: Rehearsing) -> Iterator[Answer]:
             weight = first.items[0] if isinstance(first, Items) and len(first.items) == 1 else first
         if not isinstance(weight, Node) or weight.op != "div" or len(weight.inputs) < 2 or weight.place is None:
             continue
-        if (_side(weight.inputs[0]), _side(weight.inputs[1])) == ("pos", "neg"):
+        above, below = weight.inputs[:2]
+        if (_side(above), _side(below)) == ("pos", "neg") or _labels_over_rest(run, loss, above, below):
             text = "pos_weight is positives over negatives here; it means negatives over positives"
             yield Answer(weight.place, text, (loss.place,) if loss.place is not None else ())
             return
+
+
+def _labels_over_rest(run: Rehearsing, loss: Node, above: Value, below: Value) -> bool:
+    """True for ``s / (n - s)`` where ``s`` is the sum of the very column that the loss has as its target: in a binary
+    cross entropy that holds the ones, whatever the program shows of its numbers."""
+    counted, rest = _bare(above), _bare(below)
+    if not isinstance(counted, Node) or counted.op != "sum" or not counted.inputs or not isinstance(rest, Node):
+        return False
+    total = rest.inputs[0] if rest.op == "sub" and len(rest.inputs) > 1 else None
+    taken = isinstance(total, Node) and total.op in ("len", "size", "numel") and _bare(rest.inputs[1]) is counted
+    target = given(loss, "target", 1)
+    if not taken or not isinstance(counted.inputs[0], Node) or not isinstance(target, Node):
+        return False
+    mine, taught = _columns(run, counted.inputs[0]), _columns(run, target)
+    return bool(mine) and mine <= taught
+
+
+def _bare(value: Value) -> Value:
+    while isinstance(value, Node) and value.op in WRAPS | {"item", "int", "float"} and value.inputs:
+        value = value.inputs[0]
+    return value
+
+
+def _columns(run: Rehearsing, value: Node) -> set[tuple[object, ...]]:
+    """From which array, and by which names, the numbers come; without those that are turned on the way."""
+    found: set[tuple[object, ...]] = set()
+    for path in paths(run, value):
+        at = path.nodes.index(path.root) if path.root in path.nodes else 0
+        named = [n.inputs[1] for n in path.nodes[at:] if n.op == "getitem" and isinstance(n.inputs[1], str)]
+        if named and not any(n.op in TURNS for n in path.nodes):
+            found.add((id(path.root), *named))
+    return found
+
+
+TURNS = frozenset(["sub", "eq", "ne", "invert", "not", "logical_not", "neg", "lt", "le", "where", "rsub", "map"])
+"""What may make ones of zeros."""
 
 
 def _side(value: Value, depth: int = 0) -> str:

@@ -20,6 +20,8 @@ PASSES = ELEMENTWISE | frozenset(
 """What leaves the elements of a window as they are, or puts windows beside each other."""
 PICKS = frozenset(["element", "batch", "randint", "randperm", "permutation", "integers", "choice", "getitem"])
 """What an index is made of that chooses the rows of a batch."""
+PLACES = frozenset(["arange", "randint", "integers", "randperm", "permutation"])
+"""Arrays of numbers that are gone through one by one, or all at once."""
 GATHERS = frozenset(["stack", "array", "asarray", "tensor", "as_tensor", "vstack"])
 
 
@@ -45,6 +47,8 @@ class Window(Row):
     first: Linear
     last: Linear
     place: Place | None
+    columns: frozenset[int] | None = None
+    """Of a window of whole rows, by number; None for all of them."""
 
     @property
     def single(self) -> bool:
@@ -89,7 +93,7 @@ def _after(new: Window, old: Window) -> bool:
 
 def _holds(window: Window, target: Window) -> bool:
     wanted = plain(target.series)
-    if window.single or not any(plain(c) is wanted for c in columns(window.series)):
+    if window.single or not (_same_columns(window, target) or any(plain(c) is wanted for c in _given(window))):
         return False
     start, end = target.first.less(window.first), window.last.less(target.first)
     if start is None or end is None or end < 0:
@@ -99,6 +103,21 @@ def _holds(window: Window, target: Window) -> bool:
         return start > 0
     # of equal length: each element has its own target, some steps ahead, which a causal network does not see
     return start > 1 and beyond is not None and beyond >= 0 and beyond != start
+
+
+def _same_columns(window: Window, target: Window) -> bool:
+    """True where the target is some columns of the very table that the window is cut from, and it has those."""
+    if target.columns is None or plain(window.series) is not plain(target.series):
+        return False
+    return window.columns is None or target.columns <= window.columns
+
+
+def _given(window: Window) -> list[Node]:
+    """The series that the window holds."""
+    found = columns(window.series)
+    if window.columns is None:
+        return found
+    return [found[n] for n in window.columns if n < len(found)] if len(found) > 1 else []
 
 
 def columns(series: Node) -> list[Node]:
@@ -201,8 +220,13 @@ def window_of(node: Node, depth: int = 0) -> Window | None:
         return None
     base, index = node.inputs[0], node.inputs[1]
     inner = window_of(base, depth + 1)
-    if inner is not None and base.op == "getitem" and _axis(index) != _axis(base.inputs[1]):
+    if (chosen := _of_rows(index)) is not None:
+        rows = window_of(Node("getitem", (base, index[0]), place=node.place), depth + 1)
+        return rows._replace(columns=chosen) if rows is not None else None
+    if inner is not None and inner.columns is None and base.op == "getitem" and _axis(index) != _axis(base.inputs[1]):
         return inner  # some columns of the window
+    if isinstance(index, tuple) and len(index) == TABLE and _whole(index[1]) and isinstance(index[0], Obj):
+        index = index[0]  # all columns
     if isinstance(index, tuple):
         whole = [i for i in index if i is not None and not _whole(i)]
         if len(whole) != 1 or index[-1] is not whole[0]:
@@ -216,8 +240,50 @@ def window_of(node: Node, depth: int = 0) -> Window | None:
         if first is None or end is None or not first.terms or index.args[2] not in (None, 1):
             return None
         return Window(base, first, Linear(end.terms, end.constant - 1), node.place)
+    if (ends := _spread(index)) is not None:
+        return Window(base, *ends, node.place)
     at = linear(index)
     return Window(base, at, at, node.place) if at is not None and at.terms else None
+
+
+def _spread(index: Value) -> tuple[Linear, Linear] | None:
+    """From where to where ``starts[:, None] + arange(n)`` takes elements, counted from each start."""
+    sides = index.inputs if isinstance(index, Node) and index.op == "add" and len(index.inputs) == TABLE else ()
+    for one, other in (sides, sides[::-1]) if sides else ():
+        steps, start = _without_axis(other), _without_axis(one)
+        numbers = steps.inputs if isinstance(steps, Node) and steps.op == "arange" else ()
+        if start is one or not 0 < len(numbers) <= TABLE or not all(isinstance(n, int) for n in numbers):
+            continue
+        low, end = (0, *numbers)[-2:]
+        at = linear(start)
+        if at is not None and at.terms:
+            return Linear(at.terms, at.constant + low), Linear(at.terms, at.constant + end - 1)
+    return None
+
+
+def _without_axis(value: Value) -> Value:
+    """What an axis of length one was added to."""
+    while isinstance(value, Node) and (_further_axis(value) or value.op in ("unsqueeze", "expand_dims")):
+        value = value.inputs[0]
+    return value
+
+
+def _of_rows(index: Value) -> frozenset[int] | None:
+    """The columns, by number, of an index that takes a span of rows, or one of them, and some columns of those."""
+    if not isinstance(index, tuple) or len(index) != TABLE or index[0] is None or _whole(index[0]):
+        return None
+    if isinstance(index[1], int) and not isinstance(index[1], bool):
+        return frozenset([index[1]])
+    columns = index[1].args if isinstance(index[1], Obj) and index[1].kind == "builtins.slice" else ()
+    if len(columns) < TABLE or not all(isinstance(c, int) and c >= 0 for c in columns[:2] if c is not None):
+        return None
+    first, end = columns[0] or 0, columns[1]
+    return frozenset(range(first, end)) if isinstance(end, int) and end - first < MOST_COLUMNS else None
+
+
+TABLE = 2
+"""Axes of a table of rows and columns."""
+MOST_COLUMNS = 200
 
 
 def _axis(index: Value) -> int:
@@ -269,7 +335,11 @@ def linear(value: Value, depth: int = 0) -> Linear | None:
 
 
 def number(node: Node) -> int:
-    """Stands for an unknown number: the same for the turns of two loops that count alike beside each other."""
+    """Stands for an unknown number: the same for the turns of two loops that count alike beside each other, and for an
+    array of places and each of its elements (``[x[e] for e in ends]`` beside ``x[ends + 1]``)."""
+    if node.op == "element" and len(node.inputs) == 1 and isinstance(node.inputs[0], Node):
+        if node.inputs[0].op in PLACES:
+            return id(node.inputs[0])
     if node.op != "counter" or not node.inputs or not all(isinstance(i, int) for i in node.inputs):
         return id(node)
     return hash(("counter", node.inputs, tuple(id(turn) for turn in node.turns)))

@@ -167,6 +167,24 @@ def _index_select(bench: Bench, node: Node) -> Array:
     return bench.np.take(a, index, axis=bench.axis(argument(node, "dim", 1)))
 
 
+@operation("index_add", "scatter_add")
+def _added_up(bench: Bench, node: Node) -> Array:
+    """Values that are added up in the rows that their numbers say."""
+    np = bench.np
+    made = np.array(bench.work(node.inputs[0]), dtype=float)
+    axis = bench.axis(argument(node, "dim", 1)) % made.ndim
+    index = bench.work(argument(node, "index", 2)).astype(int)
+    source = bench.work(argument(node, "source" if node.op == "index_add" else "src", 3))
+    if node.op == "index_add":
+        np.add.at(np.moveaxis(made, axis, 0), index, np.moveaxis(source, axis, 0) if source.ndim else source)
+        return made
+    places = np.indices(index.shape)
+    places[axis] = index
+    part = source[tuple(slice(0, n) for n in index.shape)] if source.ndim else source
+    np.add.at(made, tuple(places), part)
+    return made
+
+
 @operation("diagonal", "diag")
 def _diagonal(bench: Bench, node: Node) -> Array:
     a = bench.work(node.inputs[0])

@@ -195,7 +195,8 @@ def _place(bench: Bench, node: Node) -> Array:
 
 
 UNPACKED = frozenset(
-    "T t transpose permute getitem stack float numpy cpu array tensor from_numpy add sub mul div".split()
+    """T t transpose permute getitem stack float numpy cpu array tensor from_numpy add sub mul div randint integers rand
+    randn random cat concatenate vstack clone long to contiguous reshape view""".split()
 )
 """Arrays that are taken apart along their first axis: ``x, y = points.T``."""
 

@@ -11,7 +11,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainwreck.code.calls import written
+from trainwreck.code.calls import Call, written
 from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
@@ -73,8 +73,49 @@ def _written(project: Project) -> Iterator[Evidence]:
         if marks is True and inverted:
             yield sighting(__name__, call, "what is not padding is hidden here, and the padding is kept")
         elif marks is False and not inverted:
-            yield sighting(__name__, call, "the tokens are hidden here, and the padding is kept")
+            maker = _handed_over(project, inner, call)
+            text = "the tokens are hidden here, and the padding is kept"
+            if maker is not None:
+                text = "this is True on tokens, and what it is handed to hides what is True"
+            yield sighting(__name__, maker or call, text, proof=[call] if maker is not None else ())
     yield from _key_masks(project)
+
+
+KEEPS = pattern(
+    r"keep|valid|real|attend|attention|token|present|visible|non_?pad|not_?pad|inside|exists", re.IGNORECASE
+)
+"""Names of masks that are True on what is to be seen."""
+
+
+def _handed_over(project: Project, mask: ast.expr, call: Call) -> tuple[ast.AST, Scope] | None:
+    """Where a mask is made that another function hides by, if it is made for that alone: nothing on the way calls it
+    what is to be seen, and the function that makes it only hands it on. Its test is then the wrong way round, not the
+    use that all callers share."""
+    made = None
+    for step in back(project, mask, call.scope):
+        names = [n.id for n in ast.walk(step.node) if isinstance(n, ast.Name)]
+        if any(KEEPS.search(n) for n in names):
+            return None
+        tests = isinstance(step.node, ast.Compare) or _compares(step.node)
+        if tests and step.scope is not call.scope:
+            if made is not None:
+                return None
+            made = (step.node, step.scope)
+        if step.depth > 12:
+            break
+    statement = project.statement(*made) if made is not None else None
+    if made is None or not isinstance(statement, ast.Assign) or statement.value is not made[0]:
+        return None
+    name = statement.targets[0].id if isinstance(statement.targets[0], ast.Name) else ""
+    if not name or KEEPS.search(name):
+        return None
+    uses = [n for n in project.within(made[1], ast.Name) if isinstance(n, ast.Name) and n.id == name]
+    for use in (u for u in uses if isinstance(u.ctx, ast.Load)):
+        above = project.parent(use, made[1])
+        if not isinstance(above, ast.Call) or use not in above.args:
+            if not isinstance(above, ast.keyword):
+                return None
+    return made
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

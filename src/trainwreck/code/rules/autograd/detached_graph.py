@@ -19,7 +19,7 @@ from trainwreck.code.params import KEEPERS, builds, held, learners, parts, speak
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.acting import never_asked
-from trainwreck.code.rehearsal.questions.actors import cut_off
+from trainwreck.code.rehearsal.questions.actors import cut_off, judges_another
 from trainwreck.code.rehearsal.questions.branches import looks_only
 from trainwreck.code.rehearsal.questions.cutoff import used_as_numbers
 from trainwreck.code.rehearsal.questions.cuts import detached
@@ -109,6 +109,7 @@ def find(project: Project) -> Iterator[Evidence]:
             used_as_numbers,
             latent_cut_off,
             cut_off,
+            judges_another,
             never_asked,
         )
         yield from further(__name__, project, first, *asked)

@@ -20,9 +20,10 @@ from trainwreck.code.params import KEEPERS, builds
 from trainwreck.code.pattern import pattern
 from trainwreck.code.phases import ADAPTER, Event, covers, events
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.cutoff import frozen_group
-from trainwreck.code.rehearsal.questions.freezing import frozen_at_start, new_frozen, still_frozen
+from trainwreck.code.rehearsal.questions.freezing import frozen_at_start, new_frozen, still_frozen, taught_before
 from trainwreck.code.rehearsal.questions.idle_terms import left_frozen
 from trainwreck.code.rehearsal.questions.name_tests import misspelt
 from trainwreck.code.rehearsal.questions.one_network import frozen_with_copy
@@ -192,6 +193,8 @@ def _never_trained(project: Project, done: list[Event], scope: Scope) -> Iterato
         if any(e.kind == "thaw" and (covers(root, e.base) or covers(e.base, root)) for e in later):
             continue
         if event.base == root or not _fresh(project, root, scope, event) or _single(project, event):
+            continue
+        if any(taught_before(run, event.node) for run in rehearsals(project)):
             continue
         text = f"{event.base} is frozen with the random weights that it was made with"
         yield sighting(__name__, (event.node, event.scope), text)

@@ -25,6 +25,7 @@ from trainwreck.code.rehearsal.questions.cuts import hard
 from trainwreck.code.rehearsal.questions.idle_terms import hard_term, rounded
 from trainwreck.code.rehearsal.questions.partly import latent_hard
 from trainwreck.code.rehearsal.questions.sampling import without_path
+from trainwreck.code.rehearsal.questions.untaught import untaught_router
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import losses
@@ -93,7 +94,7 @@ def evaluate(model, loader):
         for x, y in loader:
             mae = F.l1_loss(model(x).round(), y)
 """
-SEEN = (without_path, unreached, latent_hard, hard_term, rounded)
+SEEN = (without_path, unreached, latent_hard, hard_term, rounded, untaught_router)
 DEAD = frozenset(
     ["argmax", "argmin", "round", "sign", "floor", "ceil", "long", "int", "bool", "argsort", "multinomial"]
 )

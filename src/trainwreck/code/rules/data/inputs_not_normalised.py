@@ -21,6 +21,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.forms import standardised_wrongly
 from trainwreck.code.rehearsal.questions.octaves import repeating
+from trainwreck.code.rehearsal.questions.one_scale import one_scale
 from trainwreck.code.rehearsal.questions.scale import large_inputs
 from trainwreck.code.rehearsal.questions.standards import not_standard, put_together_wrongly
 from trainwreck.code.rehearsal.questions.transforms import unscaled
@@ -105,7 +106,7 @@ FLOATS = ("torch.float32", "torch.float", "torch.float16", "torch.bfloat16")
 def find(project: Project) -> Iterator[Evidence]:
     if next(answers(__name__, project, unscaled), None) is not None:
         return  # pixels that meet figures of another range: the rule for those says it
-    asked = (large_inputs, standardised_wrongly, not_standard, put_together_wrongly, repeating)
+    asked = (large_inputs, standardised_wrongly, not_standard, put_together_wrongly, repeating, one_scale)
     yield from further(__name__, project, _bytes(project), *asked)
 
 

@@ -32,6 +32,7 @@ from trainwreck.code.rehearsal.questions.order_for_rank import order_taken_for_r
 from trainwreck.code.rehearsal.questions.own_pairs import beside_the_partner
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
+from trainwreck.code.rehearsal.questions.resets import state_stays
 from trainwreck.code.rehearsal.questions.rolled import rolled_apart
 from trainwreck.code.rehearsal.questions.sorted_rows import never_put_back
 from trainwreck.code.rehearsal.questions.transitions import (
@@ -159,7 +160,15 @@ def find(project: Project) -> Iterator[Evidence]:
         order_taken_for_rank,
     )
     steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition, listed_otherwise)
-    read = (listed_in_any_order, put_beside, reordered_alone, laid_out_otherwise, first_rows_again, steps_apart)
+    read = (
+        listed_in_any_order,
+        put_beside,
+        reordered_alone,
+        laid_out_otherwise,
+        first_rows_again,
+        steps_apart,
+        state_stays,
+    )
     yield from further(__name__, project, _written(project), *asked, *steps, *read)
 
 

@@ -1,6 +1,7 @@
 """Sorted data are trained on in order.
 
-What: the training loader does not shuffle, and the labels of its data set are sorted where they are made.
+What: the training loader does not shuffle, and the labels of its data set are sorted where they are made; or batches
+are cut from samples that are sorted by length, and not mixed.
 Why it matters: each batch holds one class; the network follows the block it sees.
 When it is fine: for evaluation, streams, time series that are meant in order.
 """
@@ -11,6 +12,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from trainwreck.code.buckets import unmixed_buckets
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.flow import back
 from trainwreck.code.order import training_steps
@@ -61,7 +63,14 @@ def main(model, opt, rng):
 
 def find(project: Project) -> Iterator[Evidence]:
     found = list(further(__name__, project, _written(project), sorted_batches))
-    yield from found or further(__name__, project, (), counted_up)
+    found = found or list(further(__name__, project, (), counted_up))
+    yield from found or _buckets(project)
+
+
+def _buckets(project: Project) -> Iterator[Evidence]:
+    for cut in unmixed_buckets(project):
+        text = "batches are cut from samples sorted by length, and come in that order in each epoch"
+        yield sighting(__name__, (cut.node, cut.scope), text, proof=[Call(cut.sort, cut.sort_scope)])
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -16,7 +16,7 @@ from trainwreck.code.facts import trains
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
-from trainwreck.code.rehearsal.questions.mixing import hardened, shares_exchanged, unmixed_labels
+from trainwreck.code.rehearsal.questions.mixing import hardened, shares_exchanged, unmixed_inputs, unmixed_labels
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import losses
@@ -103,7 +103,7 @@ LABELLED = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), unmixed_labels, hardened, shares_exchanged)
+    yield from further(__name__, project, _written(project), unmixed_labels, unmixed_inputs, hardened, shares_exchanged)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -18,6 +18,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.folds import scaled_before
+from trainwreck.code.rehearsal.questions.parts_together import statistics_of_parts
 from trainwreck.code.rehearsal.questions.splits import statistics_of_everything
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -133,7 +134,9 @@ SPLITS = ("train_test_split", "cross_val_score", "cross_validate", "cross_val_pr
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), statistics_of_everything, scaled_before)
+    yield from further(
+        __name__, project, _written(project), statistics_of_everything, scaled_before, statistics_of_parts
+    )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

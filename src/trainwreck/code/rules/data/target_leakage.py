@@ -21,6 +21,7 @@ from trainwreck.code.rehearsal.questions.encoded_targets import own_target_in_th
 from trainwreck.code.rehearsal.questions.hiding import hidden_is_not_asked
 from trainwreck.code.rehearsal.questions.lags import column_is_the_target, reaching_the_target
 from trainwreck.code.rehearsal.questions.own_target import target_is_given
+from trainwreck.code.rehearsal.questions.parts_together import means_of_own_rows, means_of_parts
 from trainwreck.code.rehearsal.questions.row_windows import target_in_the_row
 from trainwreck.code.rehearsal.questions.same_element import target_among_columns
 from trainwreck.code.rehearsal.questions.shown_entries import hidden_is_shown
@@ -208,6 +209,8 @@ def find(project: Project) -> Iterator[Evidence]:
         hidden_is_shown,
         hidden_is_not_asked,
         own_target_in_the_mean,
+        means_of_parts,
+        means_of_own_rows,
     )
     yield from further(__name__, project, _written(project), *asked)
 

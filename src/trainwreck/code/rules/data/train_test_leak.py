@@ -24,9 +24,13 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.chosen_outputs import judged_again
+from trainwreck.code.rehearsal.questions.counted_rows import counted_rows
 from trainwreck.code.rehearsal.questions.folds import not_left_out
+from trainwreck.code.rehearsal.questions.held_twice import held_twice
 from trainwreck.code.rehearsal.questions.redrawn import from_one_seed
+from trainwreck.code.rehearsal.questions.same_part import same_part, same_slice
 from trainwreck.code.rehearsal.questions.splits import held_out_in_training, same_data
+from trainwreck.code.rehearsal.questions.told_negatives import held_out_spared
 from trainwreck.code.rehearsal.questions.unused_half import judged_by_the_taught
 from trainwreck.code.rehearsal.questions.whole_labels import held_out_labels
 from trainwreck.code.rehearsal.questions.window_spans import spans_overlap
@@ -118,14 +122,19 @@ def find(project: Project) -> Iterator[Evidence]:
         __name__,
         project,
         _written(project),
+        not_left_out,
         held_out_in_training,
         from_one_seed,
         same_data,
-        not_left_out,
+        same_part,
+        same_slice,
         held_out_labels,
         judged_again,
         judged_by_the_taught,
         spans_overlap,
+        held_out_spared,
+        held_twice,
+        counted_rows,
     )
 
 

@@ -17,6 +17,7 @@ from trainwreck.code.facts import only, option
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.drawn_ends import end_never_learned
 from trainwreck.code.rehearsal.questions.ends import end_left_out
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -78,7 +79,7 @@ MASKED = pattern(r"==\s*\w*\.?pad_token_id")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), end_left_out)
+    yield from further(__name__, project, _seen(project), end_left_out, end_never_learned)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -18,6 +18,7 @@ from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.policy import surrogates
 from trainwreck.code.rehearsal.questions.rewarding import reset_first, taken_at_end
+from trainwreck.code.rehearsal.questions.unread_answers import answer_unread
 from trainwreck.code.rule import sighting
 from trainwreck.code.rules.finetuning.reward_func_signature import functions
 from trainwreck.core.evidence import Evidence
@@ -87,7 +88,7 @@ GRPOTrainer("m", reward_funcs=[said, one, two, three, four], train_dataset=data)
 
 def find(project: Project) -> Iterator[Evidence]:
     found = [*_constant(project), *_never_earned(project)]
-    yield from further(__name__, project, found, reset_first, taken_at_end)
+    yield from further(__name__, project, found, reset_first, taken_at_end, answer_unread)
 
 
 def _never_earned(project: Project) -> Iterator[Evidence]:

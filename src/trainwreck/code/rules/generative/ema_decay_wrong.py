@@ -27,7 +27,8 @@ from trainwreck.code.rehearsal.questions.averaging import swapped as _swapped
 from trainwreck.code.rehearsal.questions.followers import itself, stays
 from trainwreck.code.rehearsal.questions.freezing import backwards_average, left_behind
 from trainwreck.code.rehearsal.questions.horizons import weights_stay
-from trainwreck.code.rehearsal.questions.merged_weights import never_brought_back, not_an_average
+from trainwreck.code.rehearsal.questions.kept_averages import average_unread, mixed_with_itself
+from trainwreck.code.rehearsal.questions.merged_weights import led_away, never_brought_back, not_an_average
 from trainwreck.code.rehearsal.questions.quantisers import codes_stay, unlike_shares
 from trainwreck.code.rehearsal.questions.statistics import swapped_statistics
 from trainwreck.code.rounds import rounds, turns
@@ -114,6 +115,7 @@ def find(project: Project) -> Iterator[Evidence]:
     asked = [
         _swapped,
         not_an_average,
+        led_away,
         never_brought_back,
         stays,
         itself,
@@ -124,6 +126,8 @@ def find(project: Project) -> Iterator[Evidence]:
         swapped_statistics,
         codes_stay,
         unlike_shares,
+        mixed_with_itself,
+        average_unread,
     ]
     if not any(CORRECTED.search(w.top.module.text) for w in project.walked.values()):
         asked.append(weights_stay)

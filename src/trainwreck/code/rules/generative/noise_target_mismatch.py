@@ -22,6 +22,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.denoising import other_noise
+from trainwreck.code.rehearsal.questions.evenly_drawn import even_noise
 from trainwreck.code.rehearsal.questions.told_times import noise_alone, other_kind
 from trainwreck.code.rehearsal.questions.walking import towards_noise
 from trainwreck.code.rule import sighting
@@ -114,7 +115,8 @@ NOISE = ("randn_like", "randn")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), other_noise, towards_noise, noise_alone, other_kind)
+    asked = (other_noise, towards_noise, noise_alone, other_kind, even_noise)
+    yield from further(__name__, project, _written(project), *asked)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.denoising import times
+from trainwreck.code.rehearsal.questions.evenly_drawn import even_start
 from trainwreck.code.rehearsal.questions.noising import schedule
 from trainwreck.code.rehearsal.questions.reverse import wrong_step
 from trainwreck.code.rehearsal.questions.told_times import always_the_same, not_heard, other_interval
@@ -69,5 +70,5 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (times, schedule, wrong_step, untold, elsewhere, other_interval, always_the_same, not_heard)
+    asked = (times, schedule, wrong_step, untold, elsewhere, other_interval, always_the_same, not_heard, even_start)
     yield from further(__name__, project, (), *asked)

@@ -21,9 +21,10 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.densities import spread_free
-from trainwreck.code.rehearsal.questions.dropped_terms import divergence_left_out, never_added
+from trainwreck.code.rehearsal.questions.dropped_terms import divergence_left_out, never_added, overwritten_sum
 from trainwreck.code.rehearsal.questions.log_dets import left_out
 from trainwreck.code.rehearsal.questions.never_counts import weight_stays_zero
+from trainwreck.code.rehearsal.questions.squashed import density_of_squashed, stretch_left_out
 from trainwreck.code.rehearsal.questions.unweighed import weight_never_read
 from trainwreck.code.rehearsal.questions.variational import logarithm_missing
 from trainwreck.code.rule import sighting
@@ -166,7 +167,8 @@ OPTIONAL = pattern(r"aux|reg|l1|l2|smooth|penal|distil|entropy|ent_|decay|consis
 
 def find(project: Project) -> Iterator[Evidence]:
     alone = (spread_free, weight_never_read, weight_stays_zero)
-    asked = (left_out, never_added, divergence_left_out, logarithm_missing, *alone)
+    squashed = (stretch_left_out, density_of_squashed)
+    asked = (left_out, never_added, overwritten_sum, divergence_left_out, logarithm_missing, *squashed, *alone)
     yield from further(__name__, project, _written(project), *asked)
 
 

@@ -182,6 +182,8 @@ def _wide(project: Project, target: ast.expr, scope: Scope) -> tuple[ast.AST, Sc
             if found is None:
                 return None
             identity = found
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and identity is None:
+            identity = _centred(project, node, step.scope)
         if isinstance(node, ast.Call) and last_name(node.func) in (
             "log",
             "log1p",
@@ -196,6 +198,16 @@ def _wide(project: Project, target: ast.expr, scope: Scope) -> tuple[ast.AST, Sc
             low, high = _largest(project, node, step.scope)
             if high >= WIDE and low >= 0:
                 return identity or (project.statement(node, step.scope), step.scope)
+    return None
+
+
+def _centred(project: Project, node: ast.BinOp, scope: Scope) -> tuple[ast.AST, Scope] | None:
+    """``y - m`` with the mean of the data: half of a standardisation, where the other half is missing."""
+    for step in back(project, node.right, scope):
+        if isinstance(step.node, ast.Call) and last_name(step.node.func) in ("mean", "average", "nanmean"):
+            return project.statement(node, scope), scope
+        if step.depth > 6:
+            break
     return None
 
 

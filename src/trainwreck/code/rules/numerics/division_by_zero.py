@@ -16,6 +16,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions.degrees import nodes_without_links
 from trainwreck.code.rehearsal.questions.empty_counts import divided_by_share, rows_without_any
 from trainwreck.code.rehearsal.questions.empty_groups import empty_groups
 from trainwreck.code.rehearsal.questions.few_draws import nothing_drawn
@@ -49,6 +50,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, divided_by_share)
     yield from answers(__name__, project, rows_without_any)
     yield from answers(__name__, project, constant_column)
+    yield from answers(__name__, project, nodes_without_links)
     yield from answers(__name__, project, short_relu_rows)
 
 

@@ -17,6 +17,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.exploring import hardly_random
 from trainwreck.code.rehearsal.questions.policy import entropy_minimised
 from trainwreck.code.rehearsal.questions.soft import entropy_punished
+from trainwreck.code.rehearsal.questions.squashed import logarithm_for_temperature
 from trainwreck.code.rule import guess
 from trainwreck.code.rules.optimization.lr_too_high import rate_place
 from trainwreck.code.surface import Surface
@@ -70,7 +71,8 @@ BONUS = pattern(r"(^|_)ent(ropy)?(_|$)", re.IGNORECASE)
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), entropy_minimised, entropy_punished, hardly_random)
+    asked = (entropy_minimised, entropy_punished, hardly_random, logarithm_for_temperature)
+    yield from further(__name__, project, (), *asked)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

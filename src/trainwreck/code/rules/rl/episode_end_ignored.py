@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.bootstrap import end_at_hand, end_ignored
+from trainwreck.code.rehearsal.questions.resets import never_reset, reset_dropped
 from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
 
@@ -50,4 +51,6 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, answers(__name__, project, end_ignored), end_at_hand)
+    yield from further(
+        __name__, project, answers(__name__, project, end_ignored), end_at_hand, reset_dropped, never_reset
+    )

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.copied_orders import copies_apart
 from trainwreck.code.rehearsal.questions.grouping import regrouped, turned_back
 from trainwreck.code.topics import REWARDS
 from trainwreck.core.evidence import Evidence
@@ -40,4 +41,4 @@ GOOD = _LOOP.replace("HOW", "repeat_interleave(G, dim=0)")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, (), regrouped, turned_back)
+    yield from further(__name__, project, (), regrouped, turned_back, copies_apart)

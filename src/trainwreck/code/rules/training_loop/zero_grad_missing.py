@@ -170,7 +170,11 @@ def _one_of_several(project: Project) -> Iterator[Evidence]:
             made = _optimizer(project, step)
             if made is not None and id(made.node) not in reset and len(training.backward) == 1:
                 text = f"gradients of {written(step.receiver)} are never reset before this, only those of others are"
-                yield sighting(__name__, training.backward[0], text, proof=[step, zeros[0]])
+                first = training.backward[0].node
+                here = [z for z in zeros if z.scope is training.scope and z.node.lineno < first.lineno]
+                instead = max(here, key=lambda z: z.node.lineno, default=None)
+                place = instead if instead is not None else training.backward[0]
+                yield sighting(__name__, place, text, proof=[step, training.backward[0] if instead else zeros[0]])
 
 
 def _optimizer(project: Project, call: Call) -> Call | None:

@@ -14,7 +14,12 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.pixels import not_ignored
 from trainwreck.code.rehearsal.questions.stand_ins import pixels_counted
-from trainwreck.code.rehearsal.questions.unlearned_class import class_passed_over, label_passed_over
+from trainwreck.code.rehearsal.questions.unlearned_class import (
+    class_passed_over,
+    filled_with_a_label,
+    label_passed_over,
+    sample_passed_over,
+)
 from trainwreck.code.rehearsal.questions.void_counted import void_lost, void_scored
 from trainwreck.code.rehearsal.questions.void_labels import void_pixels
 from trainwreck.core.evidence import Evidence
@@ -103,6 +108,8 @@ def find(project: Project) -> Iterator[Evidence]:
         void_pixels,
         class_passed_over,
         label_passed_over,
+        sample_passed_over,
+        filled_with_a_label,
         void_scored,
         void_lost,
     )
