@@ -13,7 +13,9 @@ from trainwreck.code.project import Project
 from trainwreck.code.scopes import FunctionNode, Scope
 from trainwreck.code.values import literal, values
 
-HELD = pattern(r"(^|_|\.)[xyXY]?(va|val|valid|validation|dev|test|te|eval|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
+HELD = pattern(
+    r"(^|_|\.)[xyXY]?(va|val|valid|validation|dev|test|te|eval|holdout|held|heldout)(?=[^a-z]|$|loader|set|data|dl|ds)"
+)
 """Names of evaluation data, with word borders."""
 TEST = pattern(r"(^|_|\.)[xyXY]?(test|te|holdout)(?=[^a-z]|$|loader|set|data|dl|ds)")
 TRAIN = pattern(r"(^|_|\.)[xyXY]?(train|tr|training)(?=[^a-z]|$|loader|set|data|dl|ds)")

@@ -88,6 +88,8 @@ FLOOR = "?floor"
 """Attribute of the number of any later turn of a loop: the least that it can be."""
 
 
+LEAF = "?leaf"
+"""Attribute of a tensor that was told to take a gradient: a module does not register it as a parameter."""
 LEFT_OF_OR = "left of or"
 """Key in ``memo`` of the values that an ``or`` came down to, since all else in it is false: each with the part of the
 ``or`` that gave it, and the place of the whole."""

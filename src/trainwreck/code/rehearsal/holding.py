@@ -7,6 +7,7 @@ from typing import Any
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal.classes import Classes
 from trainwreck.code.rehearsal.domain import (
+    LEAF,
     UNKNOWN,
     Frame,
     Items,
@@ -78,7 +79,11 @@ class Holding(Classes):
                 complete = False
             for key, value in [*self.own_parameters(module).items(), *module.attributes.items()]:
                 for param in candidates(value):
-                    held = param if isinstance(param, Node) and param.op == "param" else None
+                    held = (
+                        param
+                        if isinstance(param, Node) and param.op == "param" and LEAF not in param.attributes
+                        else None
+                    )
                     if held is not None and id(held) not in seen:
                         seen.add(id(held))
                         if not held.name or held.name == key:
@@ -99,7 +104,8 @@ class Holding(Classes):
         seen: set[int] = set()
         for name, module in self.submodules(obj, deep=True):
             for key, value in [*self.own_parameters(module).items(), *module.attributes.items()]:
-                if isinstance(value, Node) and value.op == "param" and id(value) not in seen:
+                known = isinstance(value, Node) and (id(value) in seen or LEAF in value.attributes)
+                if isinstance(value, Node) and value.op == "param" and not known:
                     seen.add(id(value))
                     found.append((f"{name}.{key}" if name else key, value))
         return found
@@ -186,6 +192,7 @@ class Holding(Classes):
             case Node() if value.op == "param":
                 node = self.node("param", (value,), value.place, shape=value.shape, grad=True, name=value.name)
                 node.trainable = value.trainable
+                node.attributes |= {k: v for k, v in value.attributes.items() if k == LEAF}
                 seen[id(value)] = node
                 return node
             case Node() if value.op in ("state", "state_dict"):

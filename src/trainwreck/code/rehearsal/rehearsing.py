@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
+    LEAF,
     UNKNOWN,
     Bound,
     External,
@@ -96,6 +97,7 @@ class Rehearsing(Holding):
         """A tensor that was told to take a gradient: it is optimized like a parameter."""
         made = self.node("param", (data,), asked.place, shape=data.shape, grad=True)
         made.trainable = True
+        made.attributes[LEAF] = True
         return made
 
     # ------------------------------------------------------------------ methods

@@ -52,6 +52,8 @@ LOSSES = frozenset(
 )
 SIZES = frozenset(["view", "reshape", "expand", "repeat", "tile", *CREATES, "eye", "arange", "linspace", "randperm"])
 """Functions whose arguments are sizes: a value that is computed is a size that is not known."""
+NUMPY_TYPES = frozenset("float16 float32 float64 int8 int16 int32 int64 uint8 bool_ single double".split())
+"""Types of numpy, called to convert a number or an array."""
 NEW = {f"new_{name}": name for name in ("zeros", "ones", "full", "empty")}
 """``x.new_zeros(3)``: as ``zeros(3)``, on the device of ``x``."""
 MAKERS = {"tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor", "Tensor", "from_numpy"}
@@ -108,6 +110,8 @@ def _found(node: Node, report: Report) -> Value:
         if op in ("min", "max") and len(node.inputs) > 1:
             return together(node.inputs)
         return SCALAR if op in ("float", "int", "len", "bool") else operand(first) if op in ("abs", "round") else ANY
+    if op in NUMPY_TYPES and node.full == f"numpy.{op}":
+        return operand(first) if isinstance(first, Node) else SCALAR if isinstance(first, int | float) else ANY
     if op == "getitem":
         if isinstance(first, Node) and first.shapes and isinstance(at := (*node.inputs, None)[1], int):
             return first.shapes[at] if -len(first.shapes) <= at < len(first.shapes) else ANY

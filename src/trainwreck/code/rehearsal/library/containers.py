@@ -87,6 +87,12 @@ def _reverse(run: Rehearsing, asked: Asked) -> Value:
     return None
 
 
+@method("list", "sort")
+def _sort(run: Rehearsing, asked: Asked) -> Value:
+    run.event("sort", asked.receiver, asked.args, asked.options, asked.place)
+    return None
+
+
 @method("list", "clear")
 def _clear(run: Rehearsing, asked: Asked) -> Value:
     run.event("clear", asked.receiver, (), {}, asked.place)

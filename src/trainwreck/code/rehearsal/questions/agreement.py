@@ -108,9 +108,12 @@ def _outputs(run: Rehearsing) -> dict[int, Output]:
             if event.subject.cls is None and event.subject.name != "Sequential":
                 continue
             results = event.result if isinstance(event.result, tuple) else (event.result,)
+            whole = event.subject
+            while whole.copy_of is not None:  # a copy gives what the original gives
+                whole = whole.copy_of
             for number, result in enumerate(results):
                 if isinstance(result, Node):
-                    found[id(result)] = (id(event.subject), number)
+                    found[id(result)] = (id(whole), number)
         run.memo["outputs-of-modules"] = found
     outputs: dict[int, Output] = run.memo["outputs-of-modules"]
     return outputs

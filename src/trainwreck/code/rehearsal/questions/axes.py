@@ -14,7 +14,8 @@ from trainwreck.code.shapes.domain import Shape
 SOFT = frozenset(["softmax", "log_softmax", "softmin", "gumbel_softmax"])
 POINTWISE = frozenset(
     """log exp clamp clip dropout neg masked_fill float add sub mul div where nan_to_num pow relu gelu tanh sigmoid
-    layer_norm batch_norm silu leaky_relu elu softplus sqrt square abs setitem log1p layernorm prelu""".split()
+    layer_norm batch_norm silu leaky_relu elu softplus sqrt square abs setitem log1p layernorm prelu
+    logsigmoid cumsum cumprod flip""".split()
 )
 """What leaves the axes where they are."""
 CUTS = frozenset(["chunk", "split", "tensor_split"])

@@ -189,9 +189,9 @@ def _where(run: Rehearsing, node: Node, one: Node, other: Node) -> Place:
         return node.place
     long, short = (one, other) if len(one.shape.dims) == 2 else (other, one)
     picked = _picked(long)
-    if picked is not None and picked.op in ROWS and picked.grad and picked.place is not None:
-        if picked.place[1] is node.place[1]:
-            return picked.place
+    here = picked is not None and picked.place is not None and picked.place[1] is node.place[1]
+    if here and picked is not None and picked.place is not None and picked.op in ROWS and picked.grad:
+        return picked.place
     for found in core(short):
         if found.op == "batch" and found.inputs and isinstance(found.inputs[0], Node):
             example = found.inputs[0]

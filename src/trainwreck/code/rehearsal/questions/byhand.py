@@ -78,7 +78,7 @@ class Course:
 
 def zero_for_long(run: Rehearsing) -> Iterator[Answer]:
     """A rate of zero through the whole warm-up."""
-    for course in _courses(run):
+    for course in courses(run):
         zero = next((k for k, r in zip(course.at, course.rates, strict=True) if r != 0), course.total)
         if zero_written(course.place[0]):
             continue
@@ -88,7 +88,7 @@ def zero_for_long(run: Rehearsing) -> Iterator[Answer]:
 
 def out_of_step(run: Rehearsing) -> Iterator[Answer]:
     """A rate that is over long before the run is, falls below zero, swings, or hardly decays in it."""
-    for course in _courses(run):
+    for course in courses(run):
         told = _told(course)
         if told:
             formula = formula_of(course.place)
@@ -145,7 +145,7 @@ def _straight(course: Course, rates: list[float]) -> bool:
 
 def blown_up(run: Rehearsing) -> Iterator[Answer]:
     """A rate that only grows, to a multiple of the one that the optimizer was made with."""
-    for course in _courses(run):
+    for course in courses(run):
         grows = all(b >= a for a, b in zip(course.rates, course.rates[1:], strict=False))
         last = course.rates[-1]
         # a test of rates goes through them on purpose, from the optimizer's own on; a warm-up comes from below it
@@ -225,7 +225,8 @@ def _constant_ratio(course: Course) -> bool:
 
 
 # ---------------------------------------------------------------------- the course of a rate
-def _courses(run: Rehearsing) -> list[Course]:
+def courses(run: Rehearsing) -> list[Course]:
+    """The rates of all schedules of the program's own, over the run."""
     if "rates by hand" not in run.memo:
         run.memo["rates by hand"] = [*_written(run), *_of_functions(run)]
     found: list[Course] = run.memo["rates by hand"]

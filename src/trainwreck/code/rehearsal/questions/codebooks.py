@@ -27,10 +27,16 @@ def badly_started(run: Rehearsing) -> Iterator[Answer]:
     told: set[int] = set()
     for found in lookups(run):
         codes = found.codes
-        if id(codes) in told or codes.op != "param" or _normalised(run, codes):
+        if id(codes) in told or codes.op not in ("param", "buffer") or _normalised(run, codes):
             continue
         told.add(id(codes))
         proof = (found.node.place,) if found.node.place is not None else ()
+        if codes.op == "buffer":
+            made = codes.inputs[0] if codes.inputs else None
+            constant = isinstance(made, Node) and made.op in CONSTANTS and made.place is not None
+            if constant and isinstance(made, Node) and made.place is not None and not _set_once(codes):
+                yield Answer(made.place, "all codes start as the same vector: one is nearest to everything", proof)
+            continue
         known = at_start(run, codes, start) or _multiplied(codes, start)
         same = _all_same(codes)
         if same is not None:
@@ -88,6 +94,12 @@ def _all_same(codes: Node) -> Place | None:
         return writes[0].place if constant else None
     made = codes.inputs[0] if codes.inputs else None
     return codes.place if isinstance(made, Node) and made.op in CONSTANTS else None
+
+
+def _set_once(codes: Node) -> bool:
+    """True where the codes may be set to something else before they are moved on: to the first data, say."""
+    writes = [w for w in codes.writes if w.name != "requires_grad"]
+    return any(w.maybe or not w.turns for w in writes) or len({id(w.place[0]) for w in writes if w.place}) > 1
 
 
 def _echo(args: tuple[object, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Several answers to each prompt: do the copies of the prompts lie in the order of the copies of what belongs to them?"""
+"""Several answers to each prompt: do the copies of the prompts and of what belongs to them lie in one order?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def copies_apart(run: Rehearsing) -> Iterator[Answer]:
                     alike = one.count == other.count and one.sources & other.sources
                     if not one.beside or other.beside or not alike or not _met(scope, one.name, other.name):
                         continue
-                    text = f"the copies lie in another order than those of {one.name}: what is paired does not belong together"
+                    text = f"these copies lie in another order than those of {one.name}: pairs of both do not belong together"
                     yield Answer((other.node, scope), text, ((one.node, scope),))
                     return
 

@@ -52,9 +52,8 @@ def nodes_without_links(run: Rehearsing) -> Iterator[Answer]:
 def _count(node: Node) -> Node | None:
     """The sum of each row that a value is divided by: ``/ d``, ``d ** -0.5``, ``1 / d.sqrt()``."""
     below: Value = None
-    if node.op in ("rsqrt", "reciprocal") and node.inputs:
-        below = node.inputs[0]
-    elif node.op in ("pow", "power") and len(node.inputs) > 1 and (number_of(node.inputs[1]) or 0) < 0:
+    power = node.op in ("pow", "power") and len(node.inputs) > 1 and (number_of(node.inputs[1]) or 0) < 0
+    if power or (node.op in ("rsqrt", "reciprocal") and node.inputs):
         below = node.inputs[0]
     elif node.op in ("div", "true_divide") and len(node.inputs) > 1:
         below = node.inputs[1]

@@ -44,6 +44,33 @@ def across_tokens(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
+def shared_across_tokens(run: Rehearsing) -> Iterator[Answer]:
+    """What the chosen experts of a token weigh is made to add up to one along the tokens."""
+    table = users(run)
+    for node, _ in _gates(run):
+        chosen = _axis_of(node)
+        picked = [n for n in table.get(id(node), ()) if n.op == "part" and n.inputs[1:] in ((0,), ("values",))]
+        for value in picked:
+            count = len(value.shape.dims)
+            for user in table.get(id(value), ()):
+                below = user.inputs[1] if user.op == "div" and len(user.inputs) > 1 else None
+                summed = below if isinstance(below, Node) and below.op == "sum" and below.inputs[0] is value else None
+                shares = user if user.op == "softmax" else summed
+                over = along(shares) if shares is not None else None
+                if not isinstance(over, int) or not isinstance(chosen, int) or count != AXES:
+                    continue
+                if over % count != chosen % count and user.place is not None:
+                    text = (
+                        "the weights of the chosen experts are to add up to one for each token, and do over the tokens"
+                    )
+                    yield Answer(user.place, text, (node.place,) if node.place is not None else ())
+                    return
+
+
+AXES = 2
+"""Tokens and experts."""
+
+
 def _axis_of(node: Node) -> Value:
     return node.options.get("dim", node.inputs[2] if len(node.inputs) > 2 and isinstance(node.inputs[2], int) else -1)
 
@@ -68,7 +95,7 @@ def weighs_nothing(run: Rehearsing) -> Iterator[Answer]:
         if not indices or any(_weighs(table, n, inside) for n in picked):
             continue
         beside = [u for n in (soft,) for u in table.get(id(n), ()) if u is not node and u.grad]
-        if any(u.op in ("gather", "mul", "getitem", "where", "masked_fill", "scatter") for u in beside):
+        if any(u.op in TAKES and _weighs_experts(table, u, soft) for u in beside):
             continue
         cut = next((n for p in picked for n in _following(table, p) if n.op in ("detach", "detach_") and n.place), None)
         used = next(
@@ -79,6 +106,22 @@ def weighs_nothing(run: Rehearsing) -> Iterator[Answer]:
             text = "the router's probabilities weigh nothing of what the experts give: the task teaches it nothing"
             yield Answer(place, text, (node.place,) if node.place is not None else ())
             return
+
+
+TAKES = frozenset(["gather", "mul", "getitem", "where", "masked_fill", "scatter"])
+
+
+def _weighs_experts(table: dict[int, list[Node]], taken: Node, soft: Node) -> bool:
+    """True where what is taken of the probabilities meets something else that learns, in a product; in a term that
+    balances the experts it meets counts."""
+    for node in (taken, *_following(table, taken)):
+        others = [i for i in node.inputs if isinstance(i, Node) and i.grad and not _hangs_on(i, soft)]
+        if node.op in PRODUCTS and others and any(_hangs_on(i, soft) for i in node.inputs if isinstance(i, Node)):
+            return True
+    return False
+
+
+PRODUCTS = frozenset("mul matmul bmm mm einsum index_add index_add_ scatter_add setitem stack cat".split())
 
 
 def _following(table: dict[int, list[Node]], node: Node) -> list[Node]:
@@ -103,4 +146,4 @@ def _hangs_on(node: Node, value: Node) -> bool:
     )
 
 
-__all__ = ["across_tokens", "weighs_nothing", "worst_experts"]
+__all__ = ["across_tokens", "shared_across_tokens", "weighs_nothing", "worst_experts"]

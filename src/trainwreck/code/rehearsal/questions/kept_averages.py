@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import written
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, is_module
+from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Table, is_module
 from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.averaging import settled
 from trainwreck.code.rehearsal.questions.followers import CARED_FOR, unused
@@ -84,14 +85,16 @@ def _read_elsewhere(run: Rehearsing, copy: Obj) -> bool:
     assert copy.place is not None
     statement = run.project.statement(*copy.place)
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    names = {written(t).split(".")[-1] for t in targets if isinstance(t, ast.Name | ast.Attribute)}
-    if not names:
+    names = {t.id for t in targets if isinstance(t, ast.Name)}
+    attributes = {t.attr for t in targets if isinstance(t, ast.Attribute)}
+    if not names | attributes:
         return True
     for walked in run.project.walked.values():
         for scope in walked.scopes:
             for node in scope.nodes:
-                name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
-                if name not in names or not isinstance(getattr(node, "ctx", None), ast.Load):
+                named = isinstance(node, ast.Name) and node.id in names
+                held = isinstance(node, ast.Attribute) and node.attr in attributes
+                if not (named or held) or not isinstance(getattr(node, "ctx", None), ast.Load):
                     continue
                 above = run.project.parent(node, scope)
                 cared = isinstance(above, ast.Attribute) and above.attr in CARED_FOR - {"state_dict"}
@@ -129,3 +132,29 @@ def _called_from(event: Event, copy: Obj) -> Place | None:
     """The call that leads to the use, in the function that makes the copy."""
     scope = copy.place[1] if copy.place is not None else None
     return next((p for p in event.stack if p[1] is scope), None)
+
+
+def nothing_to_train(run: Rehearsing) -> Iterator[Answer]:
+    """An optimizer that gets no parameters at all: the ones it is to have were frozen, under another name perhaps."""
+    frozen = [(p, w) for n in run.nodes if n.op == "param" for p in [n] for w in n.writes if _freezes(w)]
+    for optimizer in run.objects:
+        groups = run.groups(optimizer) if is_optimizer(optimizer) else None
+        if groups is None or groups.more or optimizer.place is None or not frozen:
+            continue
+        held_by = [g.entries.get("params") if isinstance(g, Table) else None for g in groups.items]
+        empty = [isinstance(h, Items) and not h.items and not h.more and h.length in (None, 0) for h in held_by]
+        later = any(e.name == "add_param_group" and e.subject is optimizer for e in run.tape)
+        if not empty or not all(empty) or later:
+            continue
+        cut = {id(p) for p, _ in frozen}
+        named = run.memo.get("aliases", ())
+        other = next((p for p, v in named if is_module(v) and ids(run.parameters(v)[0]) & cut), None)
+        place = other or frozen[-1][1].place or optimizer.place
+        text = "the optimizer gets no parameters: all of them are frozen by then"
+        text = "both names are one network: what is frozen under one is what was to be trained" if other else text
+        yield Answer(place, text, (optimizer.place,))
+        return
+
+
+def _freezes(event: Event) -> bool:
+    return event.name == "requires_grad" and event.args[:1] == (False,)

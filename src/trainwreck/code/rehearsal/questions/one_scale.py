@@ -76,11 +76,18 @@ def _over_all(value: Value) -> Node | None:
         if not isinstance(value, Node) or not value.inputs:
             return None
         if value.op in SPREADS:
-            first = value.inputs[0]
-            wide = isinstance(first, Node) and not first.shape.open and len(first.shape.dims) == 2
-            return value if wide and axes(value) is None else None
+            return value if _of_columns(value.inputs[0]) and axes(value) is None else None
         value = next((i for i in value.inputs if isinstance(i, Node)), None)
     return None
+
+
+def _of_columns(table: Value) -> bool:
+    """True for a table of rows and columns."""
+    for _ in range(8):
+        if not isinstance(table, Node) or not table.shape.open or table.op == "column_stack":
+            return isinstance(table, Node) and (table.shape.open or len(table.shape.dims) == 2)
+        table = table.inputs[0] if table.inputs and table.op in ORDER | NUMBERS else None
+    return False
 
 
 def _least(columns: Columns) -> tuple[float, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, is_module
+from trainwreck.code.rehearsal.domain import LEAF, Event, Items, Node, Obj, Place, is_module
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.library.training import all_parameters
@@ -165,7 +165,8 @@ def _in_plain_list(run: Rehearsing, param: Node) -> bool:
     """True if its module stands in a plain list or object of another: not registered, which is another fault."""
     if "plainly held" not in run.memo:
         modules = [o for o in run.objects if o.cls is not None and is_module(o)]
-        plain = [v for o in modules for v in o.attributes.values() if not is_module(v) and not isinstance(v, Node)]
+        given = [v for o in modules for v in o.attributes.values() if not is_module(v)]
+        plain = [v for v in given if not isinstance(v, Node) or LEAF in v.attributes]
         run.memo["plainly held"] = ids(p for value in plain for p in params_in(run, value))
     return id(param) in run.memo["plainly held"]
 

@@ -165,7 +165,7 @@ def _apart(one: Node, other: Node) -> Place | None:
     """The innermost call on the way to the one that is not on the way to the other; the formula itself if it is
     another one."""
     if one.place is None or other.place is None or one.place[0] is not other.place[0]:
-        return _handed(one.place, list(one.stack)) if _outside(other) else one.place
+        return _handed(one.place, list(one.stack)) if one.place is not None and _outside(other) else one.place
     for mine, its in zip(reversed(one.stack), reversed(other.stack), strict=False):
         if mine[0] is not its[0]:
             before = list(one.stack[: one.stack.index(mine)])

@@ -117,7 +117,7 @@ def padding_seen(run: Rehearsing) -> Iterator[Answer]:
     for node in trained(run):
         if node.place is None or id(node.place[0]) in told:
             continue
-        seen = _attends(node) or _averages(run, node)
+        seen = _attends(node) or _averages(run, node) or _summed_whole(node)
         roots = _fed(node) if seen else set()
         mask = next((m for m, root in masks if root in roots), None)
         if not seen or mask is None or (_attends(node) and _given(node, mask)):
@@ -198,6 +198,31 @@ def _averages(run: Rehearsing, node: Node) -> str:
         return ""
     if (dim % 3 if whole or dim == -2 else dim) != 1 - samples:
         return ""  # of tokens that were looked up in a table it is known that there are three axes, if two are
-    if any(n.op in HIDES for n in near(inner, 3)):
+    if any(n.op in HIDES for n in near(inner, 3)) and not (node.op == "mean" and _set_to_zero(inner)):
         return ""
     return "this average" if node.op == "mean" else "this maximum"
+
+
+def _set_to_zero(value: Node) -> bool:
+    """``x * mask`` of the padding: it adds nothing to a sum, and a mean is divided by its positions all the same."""
+    return value.op == "mul" and any(isinstance(i, Node) and padding(i) is False for i in value.inputs[:2])
+
+
+def _summed_whole(node: Node) -> str:
+    """Words for ``x.sum(1) / mask.sum(1)`` of which only the count leaves the padding out."""
+    if node.op != "div" or len(node.inputs) < 2 or not all(isinstance(i, Node) for i in node.inputs[:2]):
+        return ""
+    total, count = (i for i in node.inputs[:2] if isinstance(i, Node))
+    while count.op in ("clamp", "clamp_min", "maximum", "float", "unsqueeze", "to") and isinstance(
+        count.inputs[0], Node
+    ):
+        count = count.inputs[0]
+    summed = total.inputs[0] if total.op == "sum" and total.inputs else None
+    mask = count.inputs[0] if count.op == "sum" and count.inputs else None
+    if not isinstance(summed, Node) or not isinstance(mask, Node) or padding(mask) is not False or not summed.grad:
+        return ""
+    behind = near(summed, 6)
+    if len(summed.shape.dims) != 3 or summed.shape.open or any(n.op in HIDES for n in behind[:4]):
+        return ""
+    filled = any(n.op in ("layer_norm", "layernorm") or attention(n) is not None for n in behind)
+    return "this sum" if filled else ""

@@ -67,7 +67,7 @@ def _of_index(node: Node) -> bool:
 
 def _codes(value: Value) -> Node | None:
     """The codebook: a parameter or buffer, perhaps transposed."""
-    for _ in range(5):
+    for _ in range(40):  # a buffer is moved in place in every turn
         if not isinstance(value, Node):
             return None
         if value.op in ("param", "buffer"):

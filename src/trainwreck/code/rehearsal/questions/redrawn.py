@@ -34,6 +34,13 @@ def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
         other = taught.get(stream) if stream is not None else None
         if other is None or other.root is path.root:
             continue
+        if stream is not None and any("at" in s for s in stream[1] if isinstance(s, tuple)):
+            if (sets := _two_sets(run, path.root, event)) is not None and id(sets[0][0]) not in told:
+                told.add(id(sets[0][0]))
+                yield Answer(
+                    sets[0], "the samples are drawn by their number, and the training has those numbers", sets[1:]
+                )
+            continue
         shared = {id(at[0]) for at in (*other.root.stack, other.root.place) if at is not None}
         around = (*path.root.stack, path.root.place)
         place = next((at for at in around if at is not None and id(at[0]) not in shared), None)
@@ -47,8 +54,19 @@ def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
         yield Answer(place, text, tuple(p for p in (made, event.place) if p is not None))
 
 
+def _two_sets(run: Rehearsing, drawn: Node, event: Event) -> tuple[Place, Place] | None:
+    """Of a data set that draws its samples by their number: the one for the evaluation, and that of the training, if
+    both are made alike."""
+    owner = drawn.place[1].parent if drawn.place is not None else None
+    made = [o.place for o in run.objects if o.cls is not None and o.cls.scope is owner and o.place is not None]
+    held = [p for p in made if _held(run, p, event)]
+    rest = [p for p in made if p not in held]
+    return (held[0], rest[0]) if len(held) == len(rest) == 1 and _asked_alike(held[0], rest[0]) else None
+
+
 def _asked_alike(one: Place, other: Place | None) -> bool:
-    """True for two calls that differ in one number at most, that of the rows: nothing says which part is meant."""
+    """True for two calls that differ in one number at most, that of the rows, and in switches: nothing says which part
+    is meant."""
     mine, theirs = one[0], other[0] if other is not None else None
     if not isinstance(mine, ast.Call) or not isinstance(theirs, ast.Call) or len(mine.args) != len(theirs.args):
         return False
@@ -57,6 +75,7 @@ def _asked_alike(one: Place, other: Place | None) -> bool:
         return False
     pairs = [*zip(mine.args, theirs.args, strict=True), *((v, named[1][k]) for k, v in named[0].items())]
     apart = [pair for pair in pairs if ast.unparse(pair[0]) != ast.unparse(pair[1])]
+    apart = [p for p in apart if not all(isinstance(n, ast.Constant) and isinstance(n.value, bool) for n in p)]
     texts = [n for pair in apart for n in pair if isinstance(n, ast.Constant) and type(n.value) is not int]
     return len(apart) <= 1 and not texts
 
@@ -132,7 +151,7 @@ def _row_by_row(run: Rehearsing, path: Path) -> Stream | None:
     root = path.root
     begun = seeded(run, root) if root.op in DRAWS and root.turns else None
     if begun is None or root.place is None:
-        return None
+        return _by_number(run, root)
     at, maker, seed = begun
     told = maker if isinstance(maker, Node) else next((e for e in run.tape if e.serial == at), None)
     if maker is None and (told is None or told.place is None or told.place[1] is not root.place[1]):
@@ -149,6 +168,34 @@ def _row_by_row(run: Rehearsing, path: Path) -> Stream | None:
                 return None
             before.append((node.op, node.shape.dims))
     return (ROW_BY_ROW, seed, id(root.place[0]), tuple(before)) if loop else None
+
+
+def _by_number(run: Rehearsing, root: Node) -> Stream | None:
+    """The same for samples that are drawn with a generator of their own, whose seed is worked out of their number."""
+    maker = generator_of(root) if root.op in DRAWS and root.place is not None else None
+    if maker is None or root.place is None:
+        return None
+    told = [e for e in run.tape if e.serial < root.serial and e.name in SEEDED and e.subject is maker]
+    given = told[-1].args if told else maker.inputs if isinstance(maker, Node) else getattr(maker, "args", ())
+    shape = tuple(_by_place(seed) for seed in given if not isinstance(seed, Obj))
+    return (ROW_BY_ROW, shape, id(root.place[0]), ()) if any("at" in s for s in shape) else None
+
+
+def _by_place(value: Value, depth: int = 0) -> tuple[object, ...]:
+    """How a seed is worked out; the number of the sample as "at"; nothing for what isn't known."""
+    if isinstance(value, int):
+        return (value,)
+    if not isinstance(value, Node) or depth > MAX_DEPTH:
+        return ("?",)
+    if value.op in ("index", "argument"):
+        return ("at",)
+    inner = [_by_place(i, depth + 1) for i in value.inputs]
+    if value.op not in ("add", "sub", "mul", "xor", "int") or any("?" in i for i in inner):
+        return ("?",)
+    return (value.op, *(part for i in inner for part in i))
+
+
+MAX_DEPTH = 5
 
 
 def generator_of(draw: Node) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Obj, Table, Value, candidates, is_module
+from trainwreck.code.rehearsal.domain import LEAF, Items, Node, Obj, Table, Value, candidates, is_module
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards, held, ids, lives, reached, steps
 
@@ -29,9 +29,12 @@ def in_plain_containers(run: Rehearsing) -> Iterator[Answer]:
         hidden = ids(params_in(run, value)) - ids(run.parameters(module)[0])
         if not hidden or not hidden & learning or hidden & taught or id(event.place[0]) in told:
             continue
+        plain = isinstance(value, Node) and LEAF in value.attributes
+        if plain and any(n.op == "grad" and any(i is value for i in n.inputs) for n in run.nodes):
+            continue  # it is moved by hand
         told.add(id(event.place[0]))
-        text = f"self.{name} is no module: the parameters in it are not registered, and no optimizer gets them"
-        yield Answer(event.place, text)
+        what = "no nn.Parameter: it is" if plain else "no module: the parameters in it are"
+        yield Answer(event.place, f"self.{name} is {what} not registered, and no optimizer gets what has to learn here")
 
 
 def params_in(run: Rehearsing, value: Value, depth: int = 0) -> Iterator[Node]:

@@ -20,7 +20,12 @@ def length_given(formula: Place) -> Place | None:
         while holder is not None and name not in holder.bindings:
             holder = holder.parent
         bound = holder.bindings[name] if holder is not None else []
-        if (holder is scope and function is None) or len(bound) != 1 or bound[0].kind != "assign" or bound[0].value is None:
+        if (
+            (holder is scope and function is None)
+            or len(bound) != 1
+            or bound[0].kind != "assign"
+            or bound[0].value is None
+        ):
             continue
         value = bound[0].value
         if isinstance(value, ast.Constant | ast.Tuple):

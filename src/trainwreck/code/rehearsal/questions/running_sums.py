@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.axes import along, batch_first
 from trainwreck.code.rehearsal.questions.roles import trained, users
@@ -15,6 +15,9 @@ from trainwreck.code.rehearsal.questions.sampleaxis import sample_axis
 RUNNING = frozenset(["cumsum", "cumprod", "logcumsumexp", "cummax", "cummin"])
 ORDERED = frozenset(["sort", "argsort", "sorted", "topk", "lexsort", "searchsorted", "unique", "msort"])
 DRAWN = frozenset(["randperm", "permutation", "randint", "choice", "integers", "sample", "multinomial"])
+
+NEAREST = 12
+"""Values behind an index that are looked through for the draw: it is cut and moved a few times."""
 
 
 def from_sample_to_sample(run: Rehearsing) -> Iterator[Answer]:
@@ -31,14 +34,18 @@ def from_sample_to_sample(run: Rehearsing) -> Iterator[Answer]:
         if not (sample_axis(run, inner) == 0 or batch_first(inner)) or _cut(run, node):
             continue
         behind = list(ancestors(inner))
-        drawn = any(n.op in DRAWN or (n.op == "batch" and _shuffled(n)) for n in behind)
-        if drawn and not any(n.op in ORDERED for n in behind):
+        if any(_drawn(n) for n in behind) and not any(n.op in ORDERED for n in behind):
             yield Answer(node.place, "this runs over axis 0, from one sample of the batch to the next, not within each")
             return
 
 
-def _shuffled(batch: Node) -> bool:
-    return batch.owner is not None and batch.owner.get("shuffle", 2) is True
+def _drawn(node: Node) -> bool:
+    """True for rows in an order that is drawn: a batch of a loader that shuffles, ``x[randperm(n)[:64]]``."""
+    if node.op == "batch":
+        return node.owner is not None and node.owner.get("shuffle", 2) is True
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    index = index[0] if isinstance(index, tuple) and index else index
+    return isinstance(index, Node) and any(n.op in DRAWN for n in near(index, NEAREST))
 
 
 def _cut(run: Rehearsing, node: Node) -> bool:

@@ -19,13 +19,13 @@ ATTENTION = frozenset(
     multiheadattention""".split()
 )
 KEEPS = RAW | RECURRENT | ATTENTION | frozenset(
-    """embedding layer_norm batch_norm group_norm rms_norm rmsnorm dropout relu gelu tanh sigmoid silu softplus elu
-    leaky_relu softmax log_softmax exp log clamp neg abs sqrt float to double long int detach clone contiguous scale
-    masked_fill setitem eq ne lt gt le ge invert logical_not cumsum flip roll normalize sin cos pow square data cuda cpu
-    grucell lstmcell rnncell gather take_along_dim type requires_grad_ nan_to_num
-    from_numpy tensor as_tensor numpy avgpool1d maxpool1d avg_pool1d max_pool1d avgpool2d maxpool2d avg_pool2d
-    max_pool2d adaptiveavgpool1d adaptiveavgpool2d adaptivemaxpool1d adaptivemaxpool2d adaptive_avg_pool1d
-    adaptive_avg_pool2d upsample interpolate hardswish mish prelu""".split()
+    """embedding layer_norm batch_norm group_norm rms_norm rmsnorm dropout relu gelu tanh sigmoid silu softplus
+    elu leaky_relu softmax log_softmax logsigmoid cumprod exp log clamp neg abs sqrt float to double long int
+    detach clone contiguous scale masked_fill setitem eq ne lt gt le ge invert logical_not cumsum flip roll
+    normalize sin cos pow square data cuda cpu grucell lstmcell rnncell gather take_along_dim type
+    requires_grad_ nan_to_num from_numpy tensor as_tensor numpy avgpool1d maxpool1d avg_pool1d max_pool1d
+    avgpool2d maxpool2d avg_pool2d max_pool2d adaptiveavgpool1d adaptiveavgpool2d adaptivemaxpool1d
+    adaptivemaxpool2d adaptive_avg_pool1d adaptive_avg_pool2d upsample interpolate hardswish mish prelu""".split()
 )  # fmt: skip
 """What leaves the samples on their axis."""
 BROADCAST = frozenset(["add", "sub", "mul", "div", "where", "maximum", "minimum", "and", "or"])

@@ -91,6 +91,8 @@ def _computed(node: Node, memo: dict[int, Size | None], depth: int) -> Size | No
         return _mixed([size(v, memo, depth) for v in given[:2]])
     if op == "getitem" and (picked := columns_of(node))[0]:
         return size(picked[1], memo, depth)
+    if op == "getitem" and (column := _column(node, memo, depth)) is not None:
+        return column
     if op in KEEPS:
         kept = size(given[0], memo, depth) if given and op != "either" else None
         mixed = kept if given and op != "either" else _mixed([size(v, memo, depth) for v in given])
@@ -112,6 +114,20 @@ def _computed(node: Node, memo: dict[int, Size | None], depth: int) -> Size | No
             inner = Size((limits.low + limits.high) / 2, (limits.high - limits.low) / math.sqrt(12))
         return _curved(node, inner)
     return BYTES if _bytes(node) else None
+
+
+def _column(node: Node, memo: dict[int, Size | None], depth: int) -> Size | None:
+    """The size of the one column that is taken here, where the columns of the table differ."""
+    from trainwreck.code.rehearsal.questions.one_scale import sizes
+
+    index = node.inputs[1] if len(node.inputs) > 1 else None
+    place = index[-1] if isinstance(index, tuple) and len(index) == 2 else None
+    if not isinstance(place, int) or isinstance(place, bool):
+        return None
+    columns = sizes(node.inputs[0], memo, depth)
+    if columns is None or not columns.known:
+        return None
+    return columns.known.get(place + (columns.width or 0) if place < 0 else place, columns.rest)
 
 
 def _row_by_row(node: Node) -> bool:

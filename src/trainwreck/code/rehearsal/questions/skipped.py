@@ -75,6 +75,7 @@ def _ends(norm: Node, order: list[Node]) -> Node | None:
         if node.op in NORMS:
             return node if layers >= LAYERS else None
         layers += node.op in RAW or (node.op in ATTENDS and node.op != "softmax")
+        layers += node.op == "multiheadattention"  # with layers of its own before and behind
         inside.add(id(node))
         if len(inside) > MAX_BRANCH:
             return None

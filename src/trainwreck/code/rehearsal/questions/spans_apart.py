@@ -9,6 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from trainwreck.code.rehearsal.domain import Obj, Value
+from trainwreck.code.rehearsal.graph import ancestors
+
 SLICE = 4
 """Parts of the key of a slice: its name, start, end and step."""
 Span = tuple[float, float]
@@ -54,6 +57,19 @@ def cut_off(key: object) -> bool:
     if isinstance(start, int):
         return start >= FAR_IN
     return isinstance(start, tuple) and _share_of_length(start)
+
+
+def drawn_up_to(moving: Sequence[Value], fixed: Sequence[Value]) -> bool:
+    """True where rows are drawn below the number from which on ``x[n:]`` takes them: ``x[randint(0, n, (16,))]``."""
+    starts = [i.args[0] for i in fixed if isinstance(i, Obj) and i.kind == "builtins.slice" and i.args]
+    slices = [a for i in moving if isinstance(i, Obj) and i.kind == "builtins.slice" for a in i.args]
+    for node in ancestors((*moving, *slices)):
+        for given in (*node.inputs, *node.options.values()):
+            ends = given.args if isinstance(given, Obj) and given.kind == "builtins.slice" else (given,)
+            for end in ends:
+                if any(end is s or (isinstance(s, int) and type(end) is int and end == s != 0) for s in starts):
+                    return True
+    return False
 
 
 def _share_of_length(key: tuple[object, ...]) -> bool:

@@ -22,7 +22,7 @@ from trainwreck.code.rehearsal.questions.paths import (
     paths,
     trained,
 )
-from trainwreck.code.rehearsal.questions.spans_apart import cut_off, from_one_end, share_masked
+from trainwreck.code.rehearsal.questions.spans_apart import cut_off, drawn_up_to, from_one_end, share_masked
 from trainwreck.code.rehearsal.questions.summaries import decided, drawn_as_bytes, summaries
 from trainwreck.code.rehearsal.questions.windows import window_of
 from trainwreck.core.evidence import Severity
@@ -263,6 +263,8 @@ def same_data(run: Rehearsing) -> Iterator[Answer]:
 
 def _same_rows(train: Path, held: Path) -> bool:
     """True unless something between decides about the rows that is not seen (a mask of the training)."""
+    if drawn_up_to([s.index for s in train.steps if s.moving], [s.index for s in held.fixed]):
+        return False
     return all(step.key for step in train.fixed) and all(n.op != "either" for n in train.nodes)
 
 

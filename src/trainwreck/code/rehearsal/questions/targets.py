@@ -93,12 +93,32 @@ def _averages(node: Node, other: Node, numbers: tuple[float, ...]) -> bool:
 
 def _factors(value: Value, depth: int = 0) -> tuple[tuple[float, ...], tuple[Node, ...]]:
     known = number_of(value)
+    known = _kept_discount(value) if known is None else known
     if known is not None:
         return (known,), ()
     if isinstance(value, Node) and value.op == "mul" and len(value.inputs) > 1 and depth < 8:
         one, other = _factors(value.inputs[0], depth + 1), _factors(value.inputs[1], depth + 1)
         return one[0] + other[0], one[1] + other[1]
     return (), (value,) if isinstance(value, Node) else ()
+
+
+def _kept_discount(value: Value) -> float | None:
+    """The discount whose power was put aside with each step: ``gamma ** steps``."""
+    at = value
+    for _ in range(WAY):
+        if isinstance(at, Node) and at.op == "pow" and len(at.inputs) > 1:
+            base = number_of(at.inputs[0])
+            counted = isinstance(at.inputs[1], Node) or isinstance(at.inputs[1], int)
+            return base if base is not None and LEAST_DISCOUNT < base < 1 and counted else None
+        if not isinstance(at, Node) or at.op not in KEPT or not at.inputs:
+            return None
+        at = next(iter(parts(at.inputs[:1])), None)
+    return None
+
+
+WAY = 12
+KEPT = STRUCTURE | {"stack", "either", "array", "asarray", "float32", "float64", "float", "batch", "part"}
+"""What a number goes through on its way into a batch."""
 
 
 def is_value(node: Node) -> bool:

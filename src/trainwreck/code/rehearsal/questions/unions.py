@@ -30,14 +30,14 @@ def overlap_wrong(run: Rehearsing) -> Iterator[Answer]:
     """An intersection over union that is not one for a box with itself, or not zero for boxes apart."""
     told: set[int] = set()
     for node in run.nodes:
-        if node.op != "div" or node.place is None or id(node.place[0]) in told or not _of_intersection(node):
+        if node.op != "div" or node.place is None or id(node.place[0]) in told or not of_intersection(node):
             continue
         told.add(id(node.place[0]))
-        boxes = _boxes(node)
+        boxes = box_arrays(node)
         if len(boxes) != 2:
             continue
-        same = _worked(node, boxes, ROWS, ROWS)
-        apart = _worked(node, boxes, ROWS, FAR)
+        same = worked(node, boxes, ROWS, ROWS)
+        apart = worked(node, boxes, ROWS, FAR)
         if same is None or apart is None:
             continue
         if abs(same - 1).max() > 1e-3:
@@ -51,8 +51,8 @@ def overlap_wrong(run: Rehearsing) -> Iterator[Answer]:
 
 def _right_by_halves(node: Node, boxes: list[Boxes]) -> bool:
     """True where the boxes are centres and halves of their sizes: one of them is itself, and meets none far away."""
-    same = _worked(node, boxes, FAR_BY_HALVES, FAR_BY_HALVES)
-    apart = _worked(node, boxes, ROWS, FAR_BY_HALVES)
+    same = worked(node, boxes, FAR_BY_HALVES, FAR_BY_HALVES)
+    apart = worked(node, boxes, ROWS, FAR_BY_HALVES)
     return same is not None and apart is not None and abs(same - 1).max() < 1e-3 and abs(apart).max() < 1e-3
 
 
@@ -63,11 +63,11 @@ def _by_sides(node: Node, boxes: list[Boxes]) -> bool:
     one, other = np.asarray(ROWS), np.asarray(FAR)
     meeting, first, second = ((b[:, 0] + b[:, 2]) * (b[:, 1] + b[:, 3]) for b in (np.minimum(one, other), one, other))
     true = meeting / (first + second - meeting)
-    found = _worked(node, boxes, ROWS, FAR)
+    found = worked(node, boxes, ROWS, FAR)
     return found is not None and found.shape == true.shape and np.allclose(found, true, rtol=1e-3)
 
 
-def _of_intersection(node: Node) -> bool:
+def of_intersection(node: Node) -> bool:
     """True for what divides a product of two lengths that are kept above zero."""
     top = node.inputs[0] if node.inputs else None
     if not isinstance(top, Node) or top.op not in ("mul", "prod", "add", "sum"):
@@ -82,12 +82,13 @@ Boxes = list[Node]
 """One array of boxes: several values where branches met before it."""
 
 
-def _boxes(node: Node) -> list[Boxes]:
-    """The arrays of four columns that it is computed from."""
+def box_arrays(node: Node, behind_meeting: bool = False) -> list[Boxes]:
+    """The arrays of four columns that it is computed from. ``behind_meeting``: the larger and smaller numbers of two
+    such arrays, column by column, are no boxes either."""
     found: dict[tuple[int, ...], Boxes] = {}
 
     def through(inner: Node) -> bool:
-        return inner is node or not _four_columns(inner)
+        return inner is node or not _four_columns(inner) or (behind_meeting and inner.op in MEETS)
 
     for inner in ancestors(node, through=through):
         if not through(inner):
@@ -104,7 +105,7 @@ def _four_columns(node: Node) -> bool:
     return bool(known) and all(not c.shape.open and c.shape.dims[-1:] == (4,) and len(c.shape.dims) == 2 for c in known)
 
 
-def _worked(node: Node, boxes: list[Boxes], first: object, second: object) -> Array | None:
+def worked(node: Node, boxes: list[Boxes], first: object, second: object) -> Array | None:
     import numpy as np
 
     bench = Bench()
@@ -184,7 +185,7 @@ def _from_a_side(run: Rehearsing, node: Node, ends: tuple[int, int]) -> bool:
         return False
     import numpy as np
 
-    boxes = _boxes(node)
+    boxes = box_arrays(node)
     try:
         empty = _made(node, boxes[0], np.zeros((3, 4)))
     except (Unknown, ValueError):
@@ -204,7 +205,7 @@ def _flipped(node: Node) -> int | None:
 
 def _columns(node: Node) -> list[tuple[int, int]] | None:
     """For each column of new boxes the sign and the column of the old ones that it is made of, with a size added."""
-    boxes = _boxes(node)
+    boxes = box_arrays(node)
     if len(boxes) != 1:
         return None
     import numpy as np

@@ -19,6 +19,7 @@ NEAR = 40
 PLAIN = frozenset("size len numel zeros ones full eye arange zeros_like ones_like full_like tensor".split())
 """What is the same whatever the data hold."""
 SCORES = frozenset(["softmax", "sigmoid", "log_softmax"])
+MOVES = (STRUCTURE | SCORES | {"either", "add", "sub", "div", "mul", "Categorical", "part"}) - {"detach", "detach_"}
 
 
 def untaught_router(run: Rehearsing) -> Iterator[Answer]:
@@ -58,12 +59,11 @@ def _choices(event: Event) -> Iterator[tuple[Node, Node]]:
         first = node.inputs[0] if node.op in HARD and node.inputs else None
         if not isinstance(first, Node) or (node.op == "max" and not node.shapes):
             continue
-        kept = STRUCTURE | SCORES | {"either", "add", "sub", "div", "mul", "Categorical", "part"}
-        for inner in ancestors(first, through=lambda n: n.op in kept - {"detach", "detach_"}):
-            if inner.op == "linear" and inner.grad and len(inner.inputs) > 1 and isinstance(inner.inputs[1], Node):
-                if inner.inputs[1].op == "param":
-                    yield node, inner.inputs[1]
-                    break
+        for inner in ancestors(first, through=lambda n: n.op in MOVES):
+            weight = inner.inputs[1] if inner.op == "linear" and inner.grad and len(inner.inputs) > 1 else None
+            if isinstance(weight, Node) and weight.op == "param":
+                yield node, weight
+                break
 
 
 def _even(term: Term, choice: Node, weight: Node) -> bool:

@@ -9,15 +9,17 @@ from collections.abc import Iterator
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node
-from trainwreck.code.rehearsal.graph import graph, opaque, reached
+from trainwreck.code.rehearsal.domain import Event, Node, Value
+from trainwreck.code.rehearsal.graph import ancestors, graph, near, opaque, reached
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.dropped_terms import summed_at
 from trainwreck.code.rehearsal.questions.gradients import backwards, same_turn
 from trainwreck.code.rehearsal.questions.roles import users
+from trainwreck.code.rehearsal.questions.terms import terms
 
 WEIGHT = pattern(
-    r"(^|_)(lam|lambda|lambd|alpha|beta|gamma|mu|weight|wt|w|coef|coeff|reg|scale|kl|aux)(_|$|\d)|_lambda$|^lambda_",
+    r"(^|_)(lam|lambda|lambd|lmbda|alpha|beta|gamma|mu|rho|weight|wt|w|coef|coeff|reg|scale|kl|aux|strength|penalty|"
+    r"factor|importance|tradeoff)(_|$|\d)|_lambda$|^lambda_",
     re.IGNORECASE,
 )
 LOOKS = frozenset(["item", "detach", "float", "float_value", "cpu", "numpy", "text", "append"])
@@ -50,6 +52,51 @@ def weight_never_read(run: Rehearsing) -> Iterator[Answer]:
                 proof = (node.place,) if node.place is not None else ()
                 yield Answer(summed_at(run, event), text, proof)
                 return
+
+
+def conditions_left_out(run: Rehearsing) -> Iterator[Answer]:
+    """All that is minimised is the residual of a differential equation, which many functions fulfil; what would tell
+    them apart (values at the ends, at the start, of measurements) is worked out in each step and only shown.
+
+    Asked where the derivatives are those of what a layer gives as it is, and where the values come from a pass of
+    their own: an ansatz that holds the ends needs no such term, and of energies whose forces are learned the value is
+    there anyway."""
+    for event in backwards(run):
+        inside = list(graph(event.subject))
+        derived = [n for n in inside if n.op == "grad" and n.inputs]
+        if (
+            not event.turns
+            or not derived
+            or opaque(event.subject)
+            or not all(_derived(t.node) for t in terms(event.subject))
+        ):
+            continue
+        layers = {id(weight) for d in derived for weight in _bare_layers(d.inputs[0])}
+        known = {id(n) for n in inside}
+        for node in run.nodes if layers else ():
+            if id(node) in known or node.maybe > event.maybe or not _whole(run, node, event):
+                continue
+            own = [n for n in graph(node) if n.op == "linear" and id(n) not in known and id(n.inputs[1]) in layers]
+            if own and same_turn(event, node) and not _derived(node) and _squared(node):
+                text = "only the equation is minimised; what this step works out beside it is no part of the loss"
+                yield Answer(summed_at(run, event), text, (node.place,) if node.place is not None else ())
+                return
+
+
+def _derived(node: Node) -> bool:
+    return any(n.op == "grad" for n in graph(node))
+
+
+def _bare_layers(value: Value) -> Iterator[Node]:
+    """The weights of the layers whose outputs a value is, summed up or derived at most."""
+    for node in ancestors(value, through=lambda n: n.op in ("sum", "grad", "part", "getitem", "squeeze", "split")):
+        if node.op == "linear" and len(node.inputs) > 1 and isinstance(node.inputs[1], Node):
+            yield node.inputs[1]
+
+
+def _squared(node: Node) -> bool:
+    """True for the mean of squares."""
+    return any(n.op in ("pow", "square", "mse_loss") for n in near(node, 4))
 
 
 def _whole(run: Rehearsing, node: Node, event: Event) -> bool:
@@ -102,4 +149,4 @@ def _number(node: ast.expr | None) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool)
 
 
-__all__ = ["weight_never_read"]
+__all__ = ["conditions_left_out", "weight_never_read"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value, candidates
@@ -101,6 +102,8 @@ def _holds(window: Window, target: Window) -> bool:
     beyond = target.last.less(window.last)
     if target.single:
         return start > 0
+    if start == 0 and beyond is not None and beyond < 0:
+        return True  # the first part of the window itself
     # of equal length: each element has its own target, some steps ahead, which a causal network does not see
     return start > 1 and beyond is not None and beyond >= 0 and beyond != start
 
@@ -227,6 +230,9 @@ def window_of(node: Node, depth: int = 0) -> Window | None:
         return inner  # some columns of the window
     if isinstance(index, tuple) and len(index) == TABLE and _whole(index[1]) and isinstance(index[0], Obj):
         index = index[0]  # all columns
+    row: tuple[int, ...] = ()
+    if isinstance(index, tuple) and len(index) == TABLE and _one_row(index[0]) and isinstance(index[1], Obj):
+        row, index = (number(index[0]),), index[1]  # where a row begins is one more unknown number
     if isinstance(index, tuple):
         whole = [i for i in index if i is not None and not _whole(i)]
         if len(whole) != 1 or index[-1] is not whole[0]:
@@ -239,11 +245,16 @@ def window_of(node: Node, depth: int = 0) -> Window | None:
         first, end = linear(start), linear(stop)
         if first is None or end is None or not first.terms or index.args[2] not in (None, 1):
             return None
+        first, end = (Linear(tuple(sorted((*side.terms, *row))), side.constant) for side in (first, end))
         return Window(base, first, Linear(end.terms, end.constant - 1), node.place)
     if (ends := _spread(index)) is not None:
         return Window(base, *ends, node.place)
     at = linear(index)
     return Window(base, at, at, node.place) if at is not None and at.terms else None
+
+
+def _one_row(index: Value) -> TypeGuard[Node]:
+    return isinstance(index, Node) and not index.shape.open and index.shape.dims == ()
 
 
 def _spread(index: Value) -> tuple[Linear, Linear] | None:
@@ -337,9 +348,9 @@ def linear(value: Value, depth: int = 0) -> Linear | None:
 def number(node: Node) -> int:
     """Stands for an unknown number: the same for the turns of two loops that count alike beside each other, and for an
     array of places and each of its elements (``[x[e] for e in ends]`` beside ``x[ends + 1]``)."""
-    if node.op == "element" and len(node.inputs) == 1 and isinstance(node.inputs[0], Node):
-        if node.inputs[0].op in PLACES:
-            return id(node.inputs[0])
+    whole = node.inputs[0] if node.op == "element" and len(node.inputs) == 1 else None
+    if isinstance(whole, Node) and whole.op in PLACES:
+        return id(whole)
     if node.op != "counter" or not node.inputs or not all(isinstance(i, int) for i in node.inputs):
         return id(node)
     return hash(("counter", node.inputs, tuple(id(turn) for turn in node.turns)))

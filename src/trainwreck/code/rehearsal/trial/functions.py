@@ -102,15 +102,56 @@ def by_name(name: str) -> Callable[[list[Thing], Named], Thing]:
     return call
 
 
+def _between(args: list[Thing], named: Named) -> Thing:
+    low = named.get("min", named.get("a_min", args[1] if len(args) > 1 else None))
+    high = named.get("max", named.get("a_max", args[2] if len(args) > 2 else None))
+    return np.clip(args[0], low, high)
+
+
+def _full(args: list[Thing], named: Named) -> Thing:
+    return np.full(args[0], named.get("fill_value", args[1] if len(args) > 1 else None))
+
+
+def _full_like(args: list[Thing], named: Named) -> Thing:
+    return np.full(np.shape(args[0]), named.get("fill_value", args[1] if len(args) > 1 else None))
+
+
+def _unbind(args: list[Thing], named: Named) -> Thing:
+    return list(np.moveaxis(np.asarray(args[0]), axis_of(args, named) or 0, 0))
+
+
+def _chunk(args: list[Thing], named: Named) -> Thing:
+    axis = named.get("dim", named.get("axis", args[2] if len(args) > 2 else 0))
+    return list(np.array_split(np.asarray(args[0]), args[1], axis=axis))
+
+
+def _split(args: list[Thing], named: Named) -> Thing:
+    """Of torch: pieces of one length."""
+    found, length = np.asarray(args[0]), args[1]
+    axis = named.get("dim", args[2] if len(args) > 2 else 0)
+    if not isinstance(length, int) or not isinstance(axis, int):
+        raise Unknown
+    return list(np.split(found, range(length, found.shape[axis], length), axis=axis))
+
+
+def _softmax(args: list[Thing], named: Named) -> Thing:
+    found = np.exp(args[0] - np.max(args[0]))
+    return found / found.sum(axis=axis_of(args, named), keepdims=True)
+
+
 LIBRARY: dict[str, Callable[[list[Thing], Named], Thing]] = {
     **{n: _reduce(n) for n in ("sum", "mean", "prod", "any", "all", "argmax", "argmin")},
     **{n: by_name(n) for n in
        """log log2 log10 log1p exp sqrt abs sign maximum minimum where cumsum cumprod arange concatenate stack vstack
-       hstack unique bincount diff flip outer dot square nonzero flatnonzero isin intersect1d union1d clip searchsorted
+       hstack unique bincount diff flip outer dot square nonzero flatnonzero isin intersect1d union1d searchsorted
        trapezoid linspace floor ceil zeros_like ones_like isnan isfinite median logical_and logical_or logical_not
        power ravel column_stack count_nonzero""".split() if hasattr(np, n)},
     **{n: _same for n in "array asarray tensor as_tensor from_numpy copy FloatTensor LongTensor".split()},
     "cat": by_name("concatenate"), "concat": by_name("concatenate"), "argsort": _order, "topk": _topk,
+    "clamp": _between, "clip": _between, "full": _full, "full_like": _full_like, "unbind": _unbind, "chunk": _chunk,
+    "sigmoid": lambda args, named: 1 / (1 + np.exp(-args[0])), "relu": lambda args, named: np.maximum(args[0], 0),
+    "softmax": _softmax, "matmul": lambda args, named: np.matmul(*args), "mm": lambda args, named: np.matmul(*args),
+    "split": _split, "tanh": lambda args, named: np.tanh(args[0]),
     "unique_consecutive": _consecutive, "zeros": _made(0.0), "ones": _made(1.0), "empty": _made(0.0),
 }  # fmt: skip
 MATH = frozenset("log log2 log10 exp sqrt floor ceil isclose isnan log1p pow fabs".split())

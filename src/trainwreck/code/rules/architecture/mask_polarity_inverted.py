@@ -112,9 +112,9 @@ def _handed_over(project: Project, mask: ast.expr, call: Call) -> tuple[ast.AST,
     uses = [n for n in project.within(made[1], ast.Name) if isinstance(n, ast.Name) and n.id == name]
     for use in (u for u in uses if isinstance(u.ctx, ast.Load)):
         above = project.parent(use, made[1])
-        if not isinstance(above, ast.Call) or use not in above.args:
-            if not isinstance(above, ast.keyword):
-                return None
+        handed = isinstance(above, ast.keyword) or (isinstance(above, ast.Call) and use in above.args)
+        if not handed:
+            return None
     return made
 
 

@@ -23,6 +23,7 @@ from trainwreck.code.order import (
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.freezing import all_frozen
+from trainwreck.code.rehearsal.questions.kept_averages import nothing_to_train
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import is_false
@@ -80,7 +81,7 @@ def other(loader, criterion):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), all_frozen)
+    yield from further(__name__, project, _seen(project), all_frozen, nothing_to_train)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -18,6 +18,8 @@ from trainwreck.code.flow import Step, back
 from trainwreck.code.order import training_steps
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
+from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.gaps_in_figures import open_gaps
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import LOADERS, is_module
 from trainwreck.core.evidence import Evidence
@@ -114,6 +116,11 @@ TO_TENSOR = ("from_numpy", "tensor", "as_tensor", "FloatTensor", "Tensor")
 
 
 def find(project: Project) -> Iterator[Evidence]:
+    yield from further(__name__, project, _written(project), open_gaps)
+
+
+def _written(project: Project) -> Iterator[Evidence]:
+    """NaN on its way into batches in a program that nowhere takes any out."""
     text = source(project)
     if not trains(project) or not re.search("nan|pandas", text, re.IGNORECASE) or HANDLED.search(text):
         return

@@ -31,9 +31,11 @@ from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.order_for_rank import order_taken_for_rank
 from trainwreck.code.rehearsal.questions.own_pairs import beside_the_partner
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
+from trainwreck.code.rehearsal.questions.picked_within import labels_of_others
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
 from trainwreck.code.rehearsal.questions.resets import state_stays
 from trainwreck.code.rehearsal.questions.rolled import rolled_apart
+from trainwreck.code.rehearsal.questions.sorted_alone import sorted_alone
 from trainwreck.code.rehearsal.questions.sorted_rows import never_put_back
 from trainwreck.code.rehearsal.questions.transitions import (
     exchanged,
@@ -158,8 +160,18 @@ def find(project: Project) -> Iterator[Evidence]:
         parted_and_joined,
         first_rows_beside,
         order_taken_for_rank,
+        labels_of_others,
     )
-    steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition, listed_otherwise)
+    steps = (
+        never_put_back,
+        moved_early,
+        never_moved,
+        exchanged,
+        old_state_asked,
+        other_condition,
+        listed_otherwise,
+        sorted_alone,
+    )
     read = (
         listed_in_any_order,
         put_beside,

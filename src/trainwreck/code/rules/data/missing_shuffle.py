@@ -19,6 +19,7 @@ from trainwreck.code.order import training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.blocks import sorted_batches
+from trainwreck.code.rehearsal.questions.sorted_by_target import sorted_by_target
 from trainwreck.code.rehearsal.questions.unmixed import counted_up
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import LOADERS, is_training_loader, loaders
@@ -63,7 +64,7 @@ def main(model, opt, rng):
 
 def find(project: Project) -> Iterator[Evidence]:
     found = list(further(__name__, project, _written(project), sorted_batches))
-    found = found or list(further(__name__, project, (), counted_up))
+    found = found or list(further(__name__, project, (), counted_up, sorted_by_target))
     yield from found or _buckets(project)
 
 

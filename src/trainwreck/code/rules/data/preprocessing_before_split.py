@@ -20,6 +20,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.folds import scaled_before
 from trainwreck.code.rehearsal.questions.parts_together import statistics_of_parts
 from trainwreck.code.rehearsal.questions.splits import statistics_of_everything
+from trainwreck.code.rehearsal.questions.window_spans import scaled_over_all_times
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -135,7 +136,13 @@ SPLITS = ("train_test_split", "cross_val_score", "cross_validate", "cross_val_pr
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(
-        __name__, project, _written(project), statistics_of_everything, scaled_before, statistics_of_parts
+        __name__,
+        project,
+        _written(project),
+        statistics_of_everything,
+        scaled_before,
+        statistics_of_parts,
+        scaled_over_all_times,
     )
 
 

@@ -21,6 +21,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.fixed_items import same_each_epoch
 from trainwreck.code.rehearsal.questions.seeded_again import same_batch_each_turn
 from trainwreck.code.rehearsal.questions.workers import copied_generator, made_in_worker
 from trainwreck.code.rule import sighting
@@ -185,7 +186,9 @@ OF_WORKER = pattern(r"get_worker_info|initial_seed|worker_id")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), copied_generator, made_in_worker, same_batch_each_turn)
+    yield from further(
+        __name__, project, _seen(project), copied_generator, made_in_worker, same_batch_each_turn, same_each_epoch
+    )
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

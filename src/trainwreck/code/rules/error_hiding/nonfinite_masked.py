@@ -26,6 +26,7 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.cleaned import cleaned
+from trainwreck.code.rehearsal.questions.gaps_in_figures import hidden_gaps
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
@@ -81,7 +82,7 @@ TESTS = ("isnan", "isinf", "isfinite")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), cleaned)
+    yield from further(__name__, project, _written(project), cleaned, hidden_gaps)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

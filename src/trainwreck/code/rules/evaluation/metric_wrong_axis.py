@@ -22,6 +22,7 @@ from trainwreck.code.rehearsal.questions.agreement import (
     one_sum_twice,
 )
 from trainwreck.code.rehearsal.questions.corrupted import rank_turned
+from trainwreck.code.rehearsal.questions.judged_shapes import hits_of_all_pairs
 from trainwreck.code.rehearsal.questions.quotas import turned_round
 from trainwreck.code.rehearsal.questions.scores import chosen_along_another, chosen_among_samples, counted_by_sample
 from trainwreck.code.rehearsal.questions.shares import misdivided
@@ -196,6 +197,7 @@ def find(project: Project) -> Iterator[Evidence]:
         left_out_wins,
         any_of_the_samples,
         rank_turned,
+        hits_of_all_pairs,
     )
 
 

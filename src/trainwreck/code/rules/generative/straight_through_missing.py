@@ -175,13 +175,21 @@ def _passed_on(project: Project, function: Scope) -> ast.AST | None:
     for node in project.within(function, ast.Call, ast.Return):
         if isinstance(node, ast.Return):
             parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            if any(p is not None and _is_lookup(p, looked_up, chosen) for p in parts):
-                return node
+            given = next((p for p in parts if p is not None and _is_lookup(p, looked_up, chosen)), None)
+            if given is not None:
+                return _renamed(function, given, looked_up) or node
         elif isinstance(node, ast.Call) and _decodes(project, Call(node, function)):
             handed = [a for a in node.args if _is_lookup(a, looked_up, chosen)]
             if handed:
                 return node
     return None
+
+
+def _renamed(function: Scope, given: ast.expr, names: set[str]) -> ast.AST | None:
+    """``quantised = chosen``: where the code gets the name under which it goes on, in place of an estimate."""
+    bindings = function.bindings.get(given.id, ()) if isinstance(given, ast.Name) else ()
+    values = [b.value for b in bindings if isinstance(b.value, ast.Name) and b.value.id in names]
+    return values[0] if len(values) == len(bindings) == 1 else None
 
 
 def _names(project: Project, function: Scope, wanted: object) -> set[str]:

@@ -18,6 +18,7 @@ from trainwreck.code.rank import rank
 from trainwreck.code.rehearsal.misfits import clashes
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.broadcasts import broadcast
+from trainwreck.code.rehearsal.questions.judged_shapes import errors_of_all_pairs
 from trainwreck.code.rehearsal.questions.spread_columns import all_with_all
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -97,7 +98,8 @@ SHAPING = ("squeeze", "flatten", "view", "reshape", "[:, 0]", "[..., 0]", "ravel
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    rehearsed = list(answers(__name__, project, broadcast)) or list(answers(__name__, project, all_with_all))
+    asked = (broadcast, all_with_all, errors_of_all_pairs)
+    rehearsed = next((found for question in asked if (found := list(answers(__name__, project, question)))), [])
     found = list(_written(project, {e.where.line for e in rehearsed}))
     yield from found or rehearsed
 

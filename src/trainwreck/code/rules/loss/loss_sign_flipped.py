@@ -19,11 +19,13 @@ from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.attraction import pushed_apart
+from trainwreck.code.rehearsal.questions.box_penalties import penalty_turned
 from trainwreck.code.rehearsal.questions.corrupted import drawn_preferred
 from trainwreck.code.rehearsal.questions.densities import likelihood_turned, logarithm_turned
 from trainwreck.code.rehearsal.questions.distilling import pushed_from_teacher
 from trainwreck.code.rehearsal.questions.drawn_items import drawn_pushed_up, order_turned, single_scores
 from trainwreck.code.rehearsal.questions.energies import against_sampler
+from trainwreck.code.rehearsal.questions.exact_solutions import sign_of_residual
 from trainwreck.code.rehearsal.questions.flows import stretched
 from trainwreck.code.rehearsal.questions.forms import clip_turned
 from trainwreck.code.rehearsal.questions.held_small import one_taken_off, smallness_punished
@@ -230,12 +232,14 @@ def find(project: Project) -> Iterator[Evidence]:
             pairs_apart,
             triplets_turned,
             order_turned,
+            penalty_turned,
         )
         yield from answers(__name__, project, clip_turned)
         yield from answers(__name__, project, squashed_wrongly)
         yield from answers(__name__, project, temperature_turned)
         yield from answers(__name__, project, error_raised)
         yield from answers(__name__, project, uphill)
+        yield from answers(__name__, project, sign_of_residual)
 
 
 def _written(project: Project) -> Iterator[Evidence]:

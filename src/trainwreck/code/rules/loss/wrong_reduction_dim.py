@@ -26,7 +26,7 @@ from trainwreck.code.rehearsal.questions.baselines import over_own_time
 from trainwreck.code.rehearsal.questions.corrupted import columns_of_table
 from trainwreck.code.rehearsal.questions.corrupted import over_samples as pairs_over_samples
 from trainwreck.code.rehearsal.questions.counted_losses import normalised_over_time
-from trainwreck.code.rehearsal.questions.gates import across_tokens
+from trainwreck.code.rehearsal.questions.gates import across_tokens, shared_across_tokens
 from trainwreck.code.rehearsal.questions.grouping import other_groups
 from trainwreck.code.rehearsal.questions.layer_order import picked_over_samples
 from trainwreck.code.rehearsal.questions.lengths import apart
@@ -35,6 +35,7 @@ from trainwreck.code.rehearsal.questions.normalising import other_axis as featur
 from trainwreck.code.rehearsal.questions.penalties import over_samples
 from trainwreck.code.rehearsal.questions.pixels import other_axis
 from trainwreck.code.rehearsal.questions.repeated_axis import takes_no_part
+from trainwreck.code.rehearsal.questions.running_sums import from_sample_to_sample
 from trainwreck.code.rehearsal.questions.soft_targets import along_another_axis
 from trainwreck.code.rehearsal.questions.spread import within_samples
 from trainwreck.code.rehearsal.questions.squares_of_all import one_square_for_all
@@ -141,6 +142,7 @@ def find(project: Project) -> Iterator[Evidence]:
         across_states,
         along_another_axis,
         across_tokens,
+        shared_across_tokens,
         softened_along_another,
         one_square_for_all,
         columns_of_table,
@@ -149,6 +151,7 @@ def find(project: Project) -> Iterator[Evidence]:
         normalised_over_time,
         among_samples,
         over_own_time,
+        from_sample_to_sample,
     )
     yield from further(__name__, project, _written(project), *asked)
 

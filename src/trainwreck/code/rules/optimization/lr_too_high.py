@@ -18,6 +18,7 @@ from trainwreck.code.order import OPTIMIZERS
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.byhand import blown_up
+from trainwreck.code.rehearsal.questions.idle_rates import turned_round
 from trainwreck.code.rehearsal.questions.rates import high, high_for_pretrained
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.scopes import Scope
@@ -82,7 +83,7 @@ SCALED = ("LambdaLR", "OneCycleLR", "CyclicLR", "MultiplicativeLR")
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), high, high_for_pretrained, blown_up)
+    yield from further(__name__, project, _seen(project), high, high_for_pretrained, blown_up, turned_round)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

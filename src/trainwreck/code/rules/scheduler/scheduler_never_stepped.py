@@ -20,6 +20,7 @@ from trainwreck.code.facts import (
 )
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.idle_rates import never_asked, never_counts
 from trainwreck.code.rehearsal.questions.schedules import never_moved
 from trainwreck.code.rehearsal.questions.unset_rates import unset
 from trainwreck.code.rule import sighting
@@ -71,7 +72,7 @@ class Child(Trainer):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), never_moved, unset)
+    yield from further(__name__, project, _seen(project), never_moved, unset, never_counts, never_asked)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -21,6 +21,7 @@ from trainwreck.code.phases import events
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import rehearsals
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.handed_gradients import stepped_elsewhere
 from trainwreck.code.rehearsal.questions.optimizing import left_out, settled
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
@@ -176,7 +177,7 @@ class Trainer:
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), left_out)
+    yield from further(__name__, project, _seen(project), left_out, stepped_elsewhere)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from trainwreck.code.facts import names
 from trainwreck.code.order import TrainingStep, kind_of, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.handed_gradients import overwritten
 from trainwreck.code.rehearsal.questions.optimizing import cleared_each_micro_batch
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -76,7 +77,7 @@ def private(net, batches, updates, accum):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), cleared_each_micro_batch)
+    yield from further(__name__, project, _seen(project), cleared_each_micro_batch, overwritten)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from trainwreck.code.calls import Call, written
 from trainwreck.code.order import OPTIMIZERS, TrainingStep, constructors, kind_of, repeated, training_steps
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.handed_gradients import adds_to_the_last
 from trainwreck.code.rehearsal.questions.optimizing import never_cleared
 from trainwreck.code.rehearsal.questions.own_updates import own_step_uncleared
 from trainwreck.code.rule import guess, sighting
@@ -137,7 +138,7 @@ def train(g, d, loader):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _seen(project), never_cleared, own_step_uncleared)
+    yield from further(__name__, project, _seen(project), never_cleared, own_step_uncleared, adds_to_the_last)
 
 
 def _seen(project: Project) -> Iterator[Evidence]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.box_functions import offsets_not_undone, overlap_worked_out, worst_kept
 from trainwreck.code.rehearsal.questions.boxes import two_layouts
 from trainwreck.code.rehearsal.questions.decoded_boxes import decoded_centres
 from trainwreck.code.rehearsal.questions.overlaps import corner_for_centre, overlap_of_centres
@@ -59,4 +60,5 @@ GOOD = (
 
 def find(project: Project) -> Iterator[Evidence]:
     asked = (two_layouts, overlap_of_centres, corner_for_centre, decoded_centres, overlap_wrong, turned_box_wrong)
-    yield from further(__name__, project, (), *asked, read_in_another_layout)
+    found = list(further(__name__, project, (), *asked, read_in_another_layout))
+    yield from found or further(__name__, project, (), overlap_worked_out, offsets_not_undone, worst_kept)
