@@ -72,7 +72,7 @@ def _numbers_words(project: Project, scope: Scope) -> bool:
 
 
 def _by_column(nodes: list[ast.AST]) -> bool:
-    """``for name in columns: for value in table[name]``: the values of columns are numbered, no words of texts."""
+    """``for name in columns: for value in table[name]`` (or ``rows[:, j]``): values of columns, no words of texts."""
     loops: list[tuple[ast.expr, ast.expr, list[ast.AST]]] = [
         (n.target, n.iter, [*n.body]) for n in nodes if isinstance(n, ast.For)
     ]
@@ -81,7 +81,9 @@ def _by_column(nodes: list[ast.AST]) -> bool:
         names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
         cuts = [c for n in body for c in ast.walk(n) if isinstance(c, ast.Subscript) and isinstance(c.ctx, ast.Load)]
         picked = any(isinstance(c.slice, ast.Name) and c.slice.id in names for c in cuts)
-        if picked and not (isinstance(over, ast.Call) and last_name(over.func) == "range"):
+        several = [c.slice.elts for c in cuts if isinstance(c.slice, ast.Tuple) and c.slice.elts]
+        column = any(isinstance(s[0], ast.Slice) and isinstance(s[-1], ast.Name) and s[-1].id in names for s in several)
+        if column or (picked and not (isinstance(over, ast.Call) and last_name(over.func) == "range")):
             return True
     return False
 

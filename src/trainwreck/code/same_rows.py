@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 
@@ -80,6 +81,44 @@ def ranges_overlap(project: Project, scope: Scope) -> Iterator[Twice]:
                     return
 
 
+def slices_overlap(project: Project, scope: Scope) -> Iterator[Twice]:
+    """``train, dev = rows[:1100], rows[1000:1300]``: parts of one list by plain numbers that have rows in common."""
+    for node in project.within(scope, ast.Assign):
+        assert isinstance(node, ast.Assign)
+        target = node.targets[0]
+        if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Tuple):
+            continue
+        cuts = [_slice(v) for v in node.value.elts]
+        names = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
+        if len(cuts) != len(names) or not any(map(JUDGES.search, names)):
+            continue
+        known = [(name, cut) for name, cut in zip(names, cuts, strict=True) if cut is not None and name]
+        for at, (name, (base, low, high)) in enumerate(known):
+            for beside, (its, first, end) in known[at + 1 :]:
+                apart = min(high, end) <= max(low, first) or (low, high) == (first, end)
+                other_part = "" not in (part_of(name), part_of(beside)) and part_of(name) != part_of(beside)
+                if base == its and not apart and other_part and not WHOLE.search(name + beside):
+                    yield Twice(node, scope, f"{name} and {beside} have rows of {base} in common")
+                    return
+
+
+def part_of(name: str) -> str:
+    """Which part of the data a name speaks of; nothing where it is no part."""
+    judges = JUDGES.search(name)
+    return "train" if TEACHES.search(name) else judges.group(2).lower() if judges is not None else ""
+
+
+def _slice(node: ast.expr) -> tuple[str, float, float] | None:
+    """``x[a:b]`` with plain numbers from the start: what is cut, from where and to where."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice) or node.slice.step is not None:
+        return None
+    ends = [e.value if isinstance(e, ast.Constant) else e for e in (node.slice.lower, node.slice.upper)]
+    if not all(e is None or (isinstance(e, int) and e >= 0) for e in ends):
+        return None
+    low, high = ends
+    return written(node.value), low if isinstance(low, int) else 0, high if isinstance(high, int) else math.inf
+
+
 def _range(node: ast.expr) -> range | None:
     """A range of plain numbers, as it is or as a list."""
     wraps = ("list", "set", "tuple", "sorted")
@@ -121,4 +160,4 @@ def _base(node: ast.expr) -> str:
     return written(node.value) if isinstance(node, ast.Subscript) else ""
 
 
-__all__ = ["given_twice", "part_of_the_whole", "ranges_overlap"]
+__all__ = ["given_twice", "part_of", "part_of_the_whole", "ranges_overlap", "slices_overlap"]

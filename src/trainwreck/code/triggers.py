@@ -24,9 +24,9 @@ BESIDE = "\0beside"
 """Stands for files beside the program (configurations, scripts, requirements) and shell lines in notebooks."""
 
 KNOWN: Mapping[tuple[str, str], Sequence[str]] = {
-    ("rehearsal.__init__", "rehearsals"): ("backward", "autograd", "training_step", "compute_loss"),
-    ("rehearsal.questions.__init__", "answers"): ("backward", "autograd", "training_step", "compute_loss"),
-    ("rehearsal.questions.__init__", "further"): ("backward", "autograd", "training_step", "compute_loss"),
+    ("rehearsal.__init__", "rehearsals"): ("backward", "autograd", "training_step", "compute_loss", ".grad = "),
+    ("rehearsal.questions.__init__", "answers"): ("backward", "autograd", "training_step", "compute_loss", ".grad = "),
+    ("rehearsal.questions.__init__", "further"): ("backward", "autograd", "training_step", "compute_loss", ".grad = "),
     ("order", "training_steps"): ("backward", "manual_backward"),
     ("seek", "losses"): ("oss", "cross_entropy", "kl_div", "criterion", "criteria"),
     ("seek", "modules"): ("Module", "PreTrainedModel"),

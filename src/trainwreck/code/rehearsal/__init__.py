@@ -29,7 +29,7 @@ MAX_ENTRIES = 6
 """Scripts and lone functions that are rehearsed in one program."""
 LIBRARIES = (
     "containers", "options", "python", "modules", "training", "data", "tensors", "distributions", "records",
-    "frameworks", "lightning", "processes", "counting", "matching",
+    "frameworks", "lightning", "processes", "counting", "matching", "arithmetic",
 )  # fmt: skip
 """The modules that hold the tables, in the order in which they are read."""
 TRAINS = ("backward(", "autograd.grad(", "training_step(", "compute_loss(", ".grad = ")

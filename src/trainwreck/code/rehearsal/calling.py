@@ -114,6 +114,9 @@ class Calling(Expressions):
                 else:
                     more = True
         result = self.call(callee, args, options, place, frame, more=more)
+        if isinstance(callee, External) and callee.dotted == "numpy.add.at" and len(args) > 1 and node.args:
+            added = args[2] if len(args) > 2 else 1
+            self.rebind(_changed(node.args[0]), self.node("add_at", (*args[:2], added), place), frame)
         method = callee.name if isinstance(callee, Method) else ""
         in_place = method.endswith("_") and not method.endswith("__")
         if method == "requires_grad_" and isinstance(node.func, ast.Attribute):

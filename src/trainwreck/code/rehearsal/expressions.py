@@ -8,6 +8,7 @@ from typing import Any
 
 from trainwreck.code.rehearsal.domain import (
     CHOSEN_BY,
+    DECIDED,
     NUMBERED,
     NUMBERING,
     UNKNOWN,
@@ -220,6 +221,8 @@ class Expressions(Operators):
             result: Value = found[0] if found else UNKNOWN
             for other in found[1:]:
                 result = self.joined(result, other, place)
+            if isinstance(result, Node) and result.op == "either" and result.place is place:
+                result.attributes[DECIDED] = base.attributes.get(DECIDED, base)
             return result
         if isinstance(base, Table):
             if isinstance(index, GROUND) and index in base.entries:

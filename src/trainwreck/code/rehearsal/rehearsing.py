@@ -7,6 +7,7 @@ from dataclasses import replace
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
     LEAF,
+    SOME,
     UNKNOWN,
     Bound,
     External,
@@ -274,6 +275,8 @@ class Rehearsing(Holding):
                 part = known[index.args[0] : index.args[1] : index.args[2] if index.args[2] != 0 else None]
                 made.attributes.update({str(n): v for n, v in enumerate(part)})
                 return made
+            if known and base.name == "ModuleList" and isinstance(index, Obj) and index.kind == "builtins.slice":
+                return Items(known, True, SOME, place)
             if known:
                 return self._any(known, place)
         if str(index) in base.attributes:

@@ -228,6 +228,20 @@ def widened(node: Node) -> Shape:
     return Shape(tuple(s if isinstance(s, int) else None for s in wanted))
 
 
+def taken_along(node: Node, given: Sequence[Value]) -> Shape:
+    """``take_along_dim(x, index, axis)``: along the axis as many as the index has, else the wider of both."""
+    index = node.options.get("indices", given[0] if given else None)
+    axis = node.options.get("dim", node.options.get("axis", given[1] if len(given) > 1 else None))
+    base, chosen = node.inputs[0], index.shape if isinstance(index, Node) else ANY
+    count = len(chosen.dims)
+    if not isinstance(base, Node) or base.shape.open or chosen.open or len(base.shape.dims) != count:
+        return chosen
+    if not isinstance(axis, int) or not -count <= axis < count:
+        return chosen
+    sizes = zip(chosen.dims, base.shape.dims, strict=True)
+    return Shape(tuple(c if k == axis % count or c != 1 else b for k, (c, b) in enumerate(sizes)))
+
+
 def selected(node: Node) -> Shape:
     """``np.select``: its conditions lie on each other."""
     tests = node.inputs[0] if node.inputs else None

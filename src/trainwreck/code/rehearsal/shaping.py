@@ -25,6 +25,7 @@ from trainwreck.code.rehearsal.reshaping import (
     selected,
     squeezed,
     taken,
+    taken_along,
     widened,
 )
 from trainwreck.code.rehearsal.sequencing import SEQUENCES, sequence_shape
@@ -37,11 +38,11 @@ from trainwreck.code.shapes.layers import Report, applied
 from trainwreck.code.shapes.losses import checked
 from trainwreck.code.shapes.patterns import matched
 
-NUMBERS = frozenset("size len numel nelement dim item counter index clip_grad_norm_ option".split())
+NUMBERS = frozenset("size len numel nelement dim item counter index clip_grad_norm_ option lookup".split())
 SAME = frozenset(
     """neg invert not buffer data setitem loaded layer_norm batch_norm group_norm rms_norm instance_norm scale threshold
     isnan isfinite isinf logical_not log2 log10 expm1 acos asin arccos arcsin tan sinh cosh atan erfinv lgamma digamma
-    masked_scatter scatter scatter_add index_fill index_add cumprod softmin bernoulli fill copy fillna clamp_min
+    masked_scatter scatter scatter_add index_fill index_add add_at cumprod softmin bernoulli fill copy fillna clamp_min
     clamp_max
     gumbel_softmax logit sinc trunc tolist argsort coalesce to_dense to_sparse to_sparse_coo to_sparse_csr""".split()
 )
@@ -257,7 +258,7 @@ def _function(node: Node, first: Value, report: Report) -> Value:
     if op == "gather":
         return operand(node.options.get("index", args[1] if len(args) > 1 else None))
     if op in ("take_along_dim", "take_along_axis"):
-        return operand(node.options.get("indices", args[0] if args else None))
+        return taken_along(node, args)
     if op == "choose" and args:  # one of several numbers for each element
         listed = args[0].items if isinstance(args[0], Items) else args[0]
         numbers = isinstance(listed, list | tuple) and all(isinstance(i, int | float) for i in listed)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from trainwreck.code.calls import written
 from trainwreck.code.rehearsal.domain import (
+    SOME,
     UNKNOWN,
     Bound,
     Class,
@@ -194,6 +195,9 @@ class Statements(Storing):
         place = (node, frame.scope)
         found, more = self.elements(over, (node.iter, frame.scope), frame)
         exact = not more and (len(found) <= EXACT_ITEMS or room(found[:1]) == MAX_PARAMETERS)
+        if isinstance(over, Items) and over.kind == SOME:
+            with self.perhaps():
+                return self.turned(node, found, True, over, frame, place)
         return self.turned(node, found, exact, over, frame, place)
 
     def turned(

@@ -150,7 +150,8 @@ class Storing(State):
     def set_attribute(self, base: Value, name: str, value: Value, place: Place) -> None:
         if isinstance(base, Node):
             if name == "requires_grad" and base.op == "param":
-                base.trainable = value if isinstance(value, bool) else None
+                sure = isinstance(value, bool) and (not self.maybe or base.trainable is value)
+                base.trainable = value if sure else None
                 base.writes.append(self.event("requires_grad", base, (value,), None, place))
                 return
             elif name == "grad":

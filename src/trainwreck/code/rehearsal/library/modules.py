@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from trainwreck.code.rehearsal.calling import Asked
 from trainwreck.code.rehearsal.domain import (
     UNKNOWN,
@@ -16,7 +18,7 @@ from trainwreck.code.rehearsal.domain import (
     Value,
     is_module,
 )
-from trainwreck.code.rehearsal.library import function, method
+from trainwreck.code.rehearsal.library import NOTHING, function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 from trainwreck.code.rehearsal.state import MAX_PARAMETERS
 
@@ -241,3 +243,40 @@ def _initialised(run: Rehearsing, asked: Asked) -> Value:
           "torch.nn.SyncBatchNorm.convert_sync_batchnorm")  # fmt: skip
 def _parametrised(run: Rehearsing, asked: Asked) -> Value:
     return asked.args[0] if asked.args and is_module(asked.args[0]) else UNKNOWN
+
+
+@function("torch.func.functional_call", "torch.nn.utils.stateless.functional_call")
+def _with_other_weights(run: Rehearsing, asked: Asked) -> Value:
+    """The module is called, and computes with the weights that it is given by their names."""
+    module, given = asked.get("module", 0), asked.get("parameter_and_buffer_dicts", 1, asked.get("tensors", 1))
+    args, options = asked.get("args", 2, ()), asked.get("kwargs", 3)
+    tables = [given] if isinstance(given, Table) else list(given) if isinstance(given, tuple) else []
+    if not isinstance(module, Obj) or not is_module(module) or not tables:
+        return NOTHING
+    if not all(isinstance(t, Table) and not t.more for t in tables):
+        return NOTHING
+    known = {key: value for t in tables for key, value in t.entries.items()}
+    held = {name: (inner, key) for name, inner, key in _weights(run, module)}
+    if not known or not known.keys() <= held.keys():
+        return NOTHING
+    before: list[tuple[dict[str, Value], str, Value]] = []
+    for name, value in known.items():
+        inner, key = held[name]
+        table = inner.own if inner.own is not None and key in inner.own else inner.attributes
+        before.append((table, key, table[key]))
+        table[key] = value
+    try:
+        inputs = list(args) if isinstance(args, tuple) else args.items if isinstance(args, Items) else [args]
+        keywords = options.entries if isinstance(options, Table) else {}
+        return run.call(module, inputs, dict(keywords), asked.place, asked.frame)
+    finally:
+        for table, key, value in before:
+            table[key] = value
+
+
+def _weights(run: Rehearsing, module: Obj) -> Iterator[tuple[str, Obj, str]]:
+    """The names of the parameters and buffers of a module, with where each is held and as what."""
+    for name, inner in run.submodules(module, deep=True):
+        for key, value in [*run.own_parameters(inner).items(), *inner.attributes.items()]:
+            if isinstance(value, Node) and value.op in ("param", "buffer"):
+                yield f"{name}.{key}" if name else key, inner, key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from typing import Any
 
 from trainwreck.code.rehearsal.calling import Asked
@@ -28,6 +27,10 @@ from trainwreck.code.rehearsal.storing import EXACT_ITEMS, GROUND
 NUMBERS = (int, float, bool)
 
 
+CUT_APART = frozenset(["split", "array_split", "tensor_split"])
+"""What gives a list of pieces, each with its place in it."""
+
+
 @function("builtins.zip", "itertools.zip_longest")
 def _zip(run: Rehearsing, asked: Asked) -> Value:
     columns = [run.elements(a, asked.place, asked.frame) for a in asked.args]
@@ -35,6 +38,10 @@ def _zip(run: Rehearsing, asked: Asked) -> Value:
         return Items([])
     exact = [len(found) for found, more in columns if not more]
     length = min(exact) if exact else max(len(found) for found, _ in columns)
+    if exact and length <= EXACT_ITEMS:
+        for at, given in enumerate(asked.args):
+            if isinstance(given, Node) and given.op in CUT_APART and not asked.more:  # the first piece, the second one
+                columns[at] = [run.node("part", (given, n), asked.place) for n in range(length)], False
     rows: list[Value] = []
     for number in range(min(length, EXACT_ITEMS)):
         row = tuple(found[min(number, len(found) - 1)] if found else UNKNOWN for found, _ in columns)
@@ -186,7 +193,7 @@ def _len(run: Rehearsing, asked: Asked) -> Value:
 
 
 @function("builtins.int", "builtins.float", "builtins.bool", "builtins.abs", "builtins.round", "builtins.str",
-          "builtins.min", "builtins.max", "builtins.sum", "builtins.pow", "builtins.divmod")  # fmt: skip
+          "builtins.min", "builtins.max", "builtins.sum", "builtins.pow")  # fmt: skip
 def _number(run: Rehearsing, asked: Asked) -> Value:
     if not asked.args:
         return {"int": 0, "float": 0.0, "bool": False, "str": ""}.get(asked.name, UNKNOWN)
@@ -204,8 +211,6 @@ def _number(run: Rehearsing, asked: Asked) -> Value:
         if more or not all(isinstance(i, GROUND) for i in items):
             return run.node(asked.name, items, asked.place, full=asked.full)
         args = items
-    if asked.name == "divmod" and len(args) > 1:
-        return tuple(run.operated(op, args[0], args[1], asked.place) for op in (ast.FloorDiv(), ast.Mod()))
     if asked.name == "bool":
         known = run.truth(args[0])
         return known if known is not None else run.node("bool", args, asked.place)
@@ -229,20 +234,6 @@ def _number(run: Rehearsing, asked: Asked) -> Value:
         return UNKNOWN
     cut = False if asked.name in ("float", "int", "bool", "str") else None  # a number of Python has no graph
     return run.node(asked.name, args, asked.place, full=asked.full, grad=cut)
-
-
-@function("math.*")
-def _math(run: Rehearsing, asked: Asked) -> Value:
-    compute = getattr(math, asked.name, None)
-    if callable(compute) and asked.args and all(isinstance(a, NUMBERS) and abs(a) < 1e9 for a in asked.args):
-        if asked.name in ("factorial", "comb", "perm") and any(abs(a) > 200 for a in asked.args):
-            return UNKNOWN
-        try:
-            found = compute(*asked.args)
-        except (TypeError, ValueError, ArithmeticError):
-            return UNKNOWN
-        return found if isinstance(found, NUMBERS) else UNKNOWN
-    return run.node(asked.name, asked.args, asked.place, full=asked.full)
 
 
 @function("builtins.isinstance")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainwreck.code.rehearsal.calling import Asked
-from trainwreck.code.rehearsal.domain import UNKNOWN, Items, Node, Value
+from trainwreck.code.rehearsal.domain import NUMBERING, UNKNOWN, Items, Node, Table, Value
 from trainwreck.code.rehearsal.library import NOTHING, function, method
 from trainwreck.code.rehearsal.rehearsing import Rehearsing
 
@@ -31,6 +31,18 @@ def _numel(run: Rehearsing, asked: Asked) -> Value:
     base: Node = asked.receiver
     total = base.shape.total
     return NOTHING if total is None else total
+
+
+@method("tensor", "map", "replace")
+def _mapped(run: Rehearsing, asked: Asked) -> Value:
+    """A column of pandas whose values are looked up in a dict that numbers them."""
+    table = asked.args[0] if asked.args else None
+    if not isinstance(table, Table) or table.numbered is None:
+        return NOTHING
+    looked_up = run.node("lookup", (asked.receiver,), asked.place, grad=False)
+    looked_up.shape = asked.receiver.shape
+    looked_up.attributes[NUMBERING] = table
+    return looked_up
 
 
 @function(*(f"torch._foreach_{n}_" for n in "add sub mul div lerp copy zero neg addcmul addcdiv pow sqrt".split()))

@@ -41,7 +41,8 @@ def pairs(run: Rehearsing) -> list[Pair]:
 def _pair(node: Node) -> Pair | None:
     mine = [m for i in node.inputs if (m := _matrix(i)) is not None and m.name != "bias"]
     if len(mine) == 2 and node.op not in ("linear", "conv1d", "conv2d"):  # there the second one is the bias
-        return Pair(node, mine[0], mine[1])
+        turned = node.op == "einsum" and starts_at_zero(mine[1]) and not starts_at_zero(mine[0])
+        return Pair(node, mine[1], mine[0]) if turned else Pair(node, mine[0], mine[1])  # an equation has any order
     if not mine:
         return None
     for item in node.inputs:

@@ -11,7 +11,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.flagged import flag_given
 from trainwreck.code.rehearsal.questions.gradients import lives, steps
 from trainwreck.code.rehearsal.questions.learners import Learners, learners, shown
-from trainwreck.code.rehearsal.questions.roles import STRUCTURE, core
+from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core
 from trainwreck.code.rehearsal.questions.terms import Term, number_of, parameters_behind, terms
 from trainwreck.core.row import Row
 
@@ -48,7 +48,7 @@ def sides(run: Rehearsing, loss: Value) -> list[Side]:
         if not layer:
             continue
         for item in node.inputs:
-            for value in parts(item):
+            for value in (v for p in parts(item) for v in _joined(known, p, layer)):
                 maker = known.behind.get(id(value), 0) & ~layer
                 if value.op == "param" or not maker or known.behind.get(id(value), 0) & layer:
                     continue
@@ -57,6 +57,16 @@ def sides(run: Rehearsing, loss: Value) -> list[Side]:
                 attached = bool(known.hangs.get(id(value), 0) & maker)
                 found[id(value)] = Side(value, maker, layer, attached)
     return list(found.values())
+
+
+def _joined(known: Learners, value: Node, judge: int, depth: int = 0) -> Iterator[Node]:
+    """What is put beside something that the judge computes itself (the embedding of a class); else the value."""
+    if not known.behind.get(id(value), 0) & judge or value.op not in JOINS | STRUCTURE or depth > 6:
+        yield value
+        return
+    for item in value.inputs[:1]:
+        for inner in parts(item):
+            yield from _joined(known, inner, judge, depth + 1)
 
 
 def _layer(known: Learners, node: Node) -> int:

@@ -42,7 +42,7 @@ def sorted_batches(run: Rehearsing) -> Iterator[Answer]:
             if blocks.op == "repeat_interleave" and any(t in blocks.turns for t in event.turns):
                 continue  # copies of what was asked in this round
             loader, whole = _taken(run, path.nodes)
-            if loader is not None and (not _in_order(run, loader) or blocks.serial > loader.serial):
+            if loader is not None and (not in_order(run, loader) or blocks.serial > loader.serial):
                 continue  # what is made later, while the loader is gone through, is one sample
             picked = (i for n in whole if n.op == "getitem" for i in parts(n.inputs[1:]))
             after = {id(n.place[0]) for n in (*whole, *picked) if n.place is not None}
@@ -117,7 +117,7 @@ def _of_rows(run: Rehearsing, event: Event, node: Node, told: set[int]) -> Itera
     """Batches of a loader that goes in order through rows which were listed class by class."""
     batch = next((n for n in near(node, 30) if n.op == "batch"), None)
     loader = batch.owner if batch is not None else None
-    if loader is None or loader.place is None or id(loader.place[0]) in told or not _in_order(run, loader):
+    if loader is None or loader.place is None or id(loader.place[0]) in told or not in_order(run, loader):
         return
     listed = _listed(loader.get("dataset", 0))
     if listed is not None:
@@ -152,7 +152,7 @@ def _any_order(index: Value) -> bool:
     return any(n.op in RANDOM for behind in drawn for n in behind)
 
 
-def _in_order(run: Rehearsing, loader: Obj) -> bool:
+def in_order(run: Rehearsing, loader: Obj) -> bool:
     """True for a loader that certainly takes the elements in order."""
     shuffle = run.truth(loader.get("shuffle", 2, False))
     others = [loader.options.get(name) for name in ("sampler", "batch_sampler")]

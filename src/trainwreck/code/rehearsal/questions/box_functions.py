@@ -103,7 +103,7 @@ def _fits(found: tuple[float, float, float]) -> bool:
     return all(abs(value - wanted) <= CLOSE for value, wanted in zip(found, (1, 0, 1 / 3), strict=True))
 
 
-def _statement(function: Scope, wanted: ast.AST) -> Place:
+def statement_of(function: Scope, wanted: ast.AST) -> Place:
     """The innermost statement that a node stands in."""
     held = [s for s in function.nodes if isinstance(s, ast.Assign | ast.Return | ast.AugAssign | ast.If | ast.While)]
     around = [s for s in held if any(n is wanted for n in ast.walk(s))]
@@ -112,14 +112,14 @@ def _statement(function: Scope, wanted: ast.AST) -> Place:
 
 def _divided(function: Scope) -> Place:
     found = [n for n in function.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)]
-    return _statement(function, found[-1]) if found else (function.node, function)
+    return statement_of(function, found[-1]) if found else (function.node, function)
 
 
 def _multiplied(function: Scope) -> Place:
     products = (n for n in function.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Mult))
     called = (n for n in function.nodes if isinstance(n, ast.Call) and last_name(n.func) == "prod")
     found = sorted([*products, *called], key=lambda n: n.lineno)
-    return _statement(function, found[0]) if found else (function.node, function)
+    return statement_of(function, found[0]) if found else (function.node, function)
 
 
 # ---------------------------------------------------------------------- offsets from anchors
@@ -256,13 +256,13 @@ def worst_kept(run: Rehearsing) -> Iterator[Answer]:
             if kept == {1, 2}:
                 sorts = [c for n in function.nodes for c in [n] if isinstance(c, ast.Call)
                          and last_name(c.func) in ("argsort", "sort", "sorted")]  # fmt: skip
-                place = _statement(function, sorts[0]) if sorts else (function.node, function)
+                place = statement_of(function, sorts[0]) if sorts else (function.node, function)
                 yield Answer(place, "of two boxes that overlap the one with the lower score is kept")
                 return
             if kept == {2}:
                 tests = [n for n in function.nodes if isinstance(n, ast.Compare)
                          and isinstance(n.ops[0], ast.Gt | ast.GtE | ast.Lt | ast.LtE)]  # fmt: skip
-                place = _statement(function, tests[-1]) if tests else (function.node, function)
+                place = statement_of(function, tests[-1]) if tests else (function.node, function)
                 yield Answer(place, "boxes that do not overlap the best one are left out, and not those that do")
                 return
 
@@ -272,4 +272,4 @@ def _needs(function: Scope) -> int:
     return len(function.positional) - defaults
 
 
-__all__ = ["offsets_not_undone", "overlap_worked_out", "worst_kept"]
+__all__ = ["offsets_not_undone", "overlap_worked_out", "statement_of", "worst_kept"]

@@ -3,10 +3,11 @@ training rows themselves were left out (``x[randperm(len(train_rows))]`` for ``x
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Items, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.domain import Function, Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, carries, opaque
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import ORDERS, Path
@@ -20,6 +21,7 @@ PLAIN = frozenset(
     array_split tensor_split astype cpu cuda item add shuffle iter next""".split()
 )
 """What hands such numbers on."""
+CASTS = frozenset(["tensor", "as_tensor", "from_numpy", "long", "array", "asarray", "list", "to", "tolist", "clone"])
 SELECTS = frozenset(["nonzero", "flatnonzero", "where", "argwhere"])
 
 
@@ -55,7 +57,7 @@ def _picked(train: Path) -> Drawn | None:
     first = train.steps[0] if train.steps else None
     if first is None or first.place is None or len(train.fixed) > (not first.moving):
         return None
-    if first.moving and first.key != ("element",):
+    if first.moving and first.key not in (("element",), ("index",)):
         return _drawn(first.index)
     if not first.moving:
         counted = first.key[:2] in (("slice", None), ("slice", 0)) if isinstance(first.key, tuple) else False
@@ -63,12 +65,26 @@ def _picked(train: Path) -> Drawn | None:
         end = given.args[1] if isinstance(given, Obj) and len(given.args) > 1 else _end(given)
         return Drawn(end, first.place, _serial(train)) if counted and end is not None else None
     loaders = [n.owner for n in train.nodes if n.op == "batch" and n.owner is not None]
+    if first.key == ("index",) and len(loaders) == 1:
+        listed = _length_of(loaders[0].get("dataset", 0))
+        return Drawn(listed, first.place, _serial(train)) if listed is not None else None
     sampler = loaders[0].options.get("sampler") if loaders else None
     if not isinstance(sampler, Obj) or sampler.name != "SubsetRandomSampler" or sampler.place is None:
         return None
     rows = sampler.get("indices", 0)
     end = _end(rows)
     return Drawn(end, sampler.place, sampler.serial) if end is not None else _drawn(rows)
+
+
+def _length_of(dataset: Value) -> Node | None:
+    """The length that a data set of the program tells: that of something which it holds."""
+    size = dataset.cls.find("__len__") if isinstance(dataset, Obj) and dataset.cls is not None else None
+    body = size.node.body if isinstance(size, Function) else None
+    match body[-1] if isinstance(body, list) else None:
+        case ast.Return(value=ast.Call(func=ast.Name(id="len"), args=[ast.Attribute(value=ast.Name(), attr=name)])):
+            held = dataset.attributes.get(name)
+            return Node("len", (held,)) if isinstance(held, Node) else None
+    return None
 
 
 def _serial(train: Path) -> int:
@@ -147,11 +163,16 @@ def _counted(count: Node) -> Node | None:
 
 def _are_rows(run: Rehearsing, rows: Node, held: Path) -> bool:
     """True for row numbers that are a part of an order or passed a test, and of which other ones are held out."""
+    while rows.op in CASTS and rows.inputs and isinstance(rows.inputs[0], Node):
+        rows = rows.inputs[0]
     behind = list(ancestors(rows, through=carries))
     if opaque(rows) or (any(n is held.root for n in behind) and not _tested(behind)):
         return False
     order = held.fixed[0].index
     same = isinstance(order, Node) and any(n is order for n in behind) and rows is not order
+    beside = isinstance(order, Node) and order.op == rows.op == "split" and order.name != rows.name
+    if beside and isinstance(order, Node) and order.place is not None and rows.place is not None:
+        return order.place[0] is rows.place[0]  # two of the parts that one call gives
     return (same and any(n.op in ("getitem", "part") for n in behind)) or _tested(behind)
 
 

@@ -21,6 +21,8 @@ more (arXiv:2305.14314, TRL's documentation)."""
 WAY = 0.04
 """Rate times updates, the farthest that an adaptive optimizer moves a weight: a recipe of 1e-4 and 500 updates has
 0.05."""
+APART = 20
+"""How much higher the rate of the network's own training is, where that of the adapter is surely no choice."""
 FEW = 20
 """With fewer updates it is a trial, not a training."""
 
@@ -43,7 +45,22 @@ def crawling(run: Rehearsing) -> Iterator[Answer]:
             f"{done:.0f} updates of {rate:g} move a weight by {rate * done:.1g} at most, and the outer matrix of the "
             f"adapter starts at zero"
         )
-        yield Answer(where, text, (optimizer.place,))
+        before = _trained_before(run, optimizer, rate)
+        beside = (before.place,) if before is not None and before.place is not None else ()
+        yield Answer(where, text, (optimizer.place, *beside), severity="warning" if beside else None)
+
+
+def _trained_before(run: Rehearsing, optimizer: Obj, rate: float) -> Obj | None:
+    """What trained the network itself before, in the same program and with a rate so much higher: an adapter takes no
+    less than its network does."""
+    for other, _, value, last in groups(run, "lr", 1):
+        theirs = number(run, value)
+        if other is optimizer or other.name not in ADAPTIVE or theirs is None or last.serial > optimizer.serial:
+            continue
+        done = times(run, [s for s in steps(run) if s.subject is other])
+        if theirs >= APART * rate and done is not None and done >= FEW:
+            return other
+    return None
 
 
 def _scheduled(run: Rehearsing, optimizer: Obj) -> bool:

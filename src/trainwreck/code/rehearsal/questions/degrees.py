@@ -20,7 +20,7 @@ MOST = 400_000
 TRIES = 4
 WANTED = 3
 """Of so many trials, how many must hold a row without any: what happens once in a while is no fault that is sure."""
-COUNTS = frozenset(["sum", "bincount", "index_add", "scatter_add"])
+COUNTS = frozenset(["sum", "bincount", "index_add", "scatter_add", "add_at"])
 FILLED = {"zeros": 0.0, "zeros_like": 0.0, "new_zeros": 0.0, "ones": 1.0, "ones_like": 1.0, "new_ones": 1.0}
 MOVED = frozenset("float double to squeeze unsqueeze view reshape flatten astype sqrt from_numpy numpy tensor".split())
 UNIFORM = frozenset(["rand", "rand_like", "random", "random_sample"])

@@ -10,7 +10,7 @@ from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value, is_
 from trainwreck.code.rehearsal.graph import ancestors, carries, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.drawn_noise import NOISE, of_samples
-from trainwreck.code.rehearsal.questions.places import formula_left_out
+from trainwreck.code.rehearsal.questions.places import formula_left_out, mixture_left_out
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core, sum_in
 from trainwreck.code.rehearsal.questions.terms import fitted, losses_of, number_of
 from trainwreck.core.row import Row
@@ -196,6 +196,8 @@ def kinds(run: Rehearsing) -> Iterator[Answer]:
                 text = f"the network learns {words[learned]}, and is taken for {words[used[0]]} here"
                 left = used[0] == "noise" and formula_left_out(run)
                 place = forward.place if left else used[1].place or forward.place
+                if used[0] == "velocity" and mixture_left_out(run, found.noises):
+                    place = found.loss.place or place  # the target that was meant is written, and not called
                 if found.loss.place is not None and used[0] == "noise" and not left and _steps_at_once(run, used[1]):
                     text = f"the network learns {words[learned]}, and the sampler takes what it tells for the noise"
                     yield Answer(found.loss.place, text, (place,))

@@ -8,11 +8,12 @@ from collections.abc import Collection, Iterator
 from trainwreck.code.calls import written
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Obj, Place, Value
+from trainwreck.code.rehearsal.domain import DECIDED, Event, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.evaluation import inputs_of
 from trainwreck.code.rehearsal.questions.paths import ORDERS, RANDOM, Path, paths
+from trainwreck.code.rehearsal.questions.redrawn import generator_of
 from trainwreck.code.rehearsal.questions.roles import trained as learned
 
 DISTORTS = pattern(
@@ -52,7 +53,7 @@ def distorted(run: Rehearsing) -> Iterator[Answer]:
                 continue
             if _of_the_method(run, node, event) or _filled_in(path, node) or _simulated(run, path, node, begun, wanted):
                 continue
-            place = _asked_for(path, node)
+            place = _made_for_it(run, node) or _asked_for(path, node)
             if place is None or id(place[0]) in told:
                 continue
             told.add(id(place[0]))
@@ -74,13 +75,13 @@ def _denoised(
         id(node.place[0])
         for _, path in train
         for node in _random_steps(path, begun, known)
-        if node.place is not None and id(path.nodes[path.nodes.index(node) - 1]) in clean
+        if node.place is not None and id(path.nodes[_at(path, node) - 1]) in clean
     }
 
 
 def _drawn_again(run: Rehearsing, path: Path, node: Node) -> bool:
     """True where the same input is distorted several times in one evaluation: copies whose answers are averaged."""
-    base = path.nodes[path.nodes.index(node) - 1]
+    base = path.nodes[_at(path, node) - 1]
     taught = {id(t.node) for e in run.tape if e.name == "backward" for t in e.turns}
     mine = [t for t in node.turns if id(t.node) in taught]
     for other in run.nodes:
@@ -94,8 +95,13 @@ def _drawn_again(run: Rehearsing, path: Path, node: Node) -> bool:
 
 
 def _of_prototypes(path: Path, node: Node) -> bool:
-    """True where a row is repeated before the noise comes to it: samples are drawn around a centre of their class."""
-    return any(n.op in REPEATS for n in path.nodes[: path.nodes.index(node)])
+    """True where a row is repeated before the noise comes to it, or by it: samples are drawn around a centre of their
+    class."""
+    at = _at(path, node)
+    one, many = path.nodes[at - 1].shape, node.shape
+    alike = not one.open and not many.open and len(one.dims) == len(many.dims)
+    spread = alike and any(a == 1 and b not in (1, None) for a, b in zip(one.dims, many.dims, strict=True))
+    return spread or any(n.op in REPEATS for n in path.nodes[:at])
 
 
 MOVES = frozenset("getitem index_select batch element part clone copy setitem to float unsqueeze squeeze".split())
@@ -106,7 +112,7 @@ REPEATS = frozenset(["repeat_interleave", "repeat", "tile", "expand", "expand_as
 def _filled_in(path: Path, node: Node) -> bool:
     """``x + rand_like(x)`` of whole numbers: a density of what is discrete is one of values spread within each step, in
     training as in evaluation."""
-    at = path.nodes.index(node)
+    at = _at(path, node)
     noise = [i for i in node.inputs if isinstance(i, Node) and i is not path.nodes[at - 1]]
     even = len(noise) == 1 and any(n.op in EVEN for n in near(noise[0], 2))
     return node.op == "add" and even and any(n.op in WHOLE for n in path.nodes[:at])
@@ -115,10 +121,12 @@ def _filled_in(path: Path, node: Node) -> bool:
 def _simulated(run: Rehearsing, path: Path, node: Node, begun: int, wanted: set[int]) -> bool:
     """True where what gets the noise is no array that was there before: a simulation drew it anew, by code that no
     word calls a distortion, or as what the network is to find (``wanted``: the places where such is drawn)."""
-    before = path.nodes[: path.nodes.index(node)]
+    before = path.nodes[: _at(path, node)]
     if path.root.op in GRIDS and any(n.serial >= begun and n.op not in MOVES for n in before):
         return True  # what is made from the grid is worked out for each batch
-    anew = [d for d in _draws(before[-1], {id(n) for n in before}) if d.serial >= begun and d.place is not None]
+    drawn = [d for d in _draws(before[-1], {id(n) for n in before}) if d.serial >= begun and d.place is not None]
+    numbered = generator_of(path.root) is not None if path.root.op in RANDOM else False
+    anew = [d for d in drawn if not numbered or generator_of(d) is None]  # a sample is drawn alike from its number
     return any(d.place is not None and (id(d.place[0]) in wanted or not _called_so(run, d)) for d in anew)
 
 
@@ -172,7 +180,7 @@ def _swept(run: Rehearsing, node: Node) -> bool:
         if other.op != node.op or there is None or where is None or there[0] is not where[0]:
             continue
         if other.place is not None and node.place is not None and other.place[0] is node.place[0]:
-            near_ones = near(other, SWEEP)
+            near_ones = near(other.attributes.get("?test", other), SWEEP)
             strengths.add(tuple(i for n in near_ones for i in n.inputs if isinstance(i, int | float)))
     return len(strengths) > 1
 
@@ -181,25 +189,34 @@ def _random_steps(path: Path, begun: int, known: dict[tuple[int, int], bool]) ->
     """Operations on the way with a random operand, or that a random test decided about. The array itself was there
     before the first batch (``begun``), what distorts it comes after. ``known``: what was found out on other ways."""
     found: list[Node] = []
-    if path.root.serial > begun:
+    numbered = path.root.serial > begun and path.root.op in RANDOM and generator_of(path.root) is not None
+    if path.root.serial > begun and not numbered:
         return found
-    for node, before in zip(path.nodes[1:], path.nodes, strict=False):
+    for reached, before in zip(path.nodes[1:], path.nodes, strict=False):
+        node = reached.attributes.get(DECIDED, reached)
         if node.serial >= begun:
             key = (id(node), id(before))
             if key not in known:
-                known[key] = _random_operand(node, before)
+                known[key] = _random_operand(node, before, numbered)
             if known[key]:
                 found.append(node)
     return found
 
 
-def _random_operand(node: Node, before: Node) -> bool:
+def _at(path: Path, node: Node) -> int:
+    """Which of the values on the way a random step is, or was taken from."""
+    return next(n for n, reached in enumerate(path.nodes) if node in (reached, reached.attributes.get(DECIDED)))
+
+
+def _random_operand(node: Node, before: Node, numbered: bool = False) -> bool:
+    """``numbered``: the sample itself is drawn with a generator of its own, and so is all that is drawn with one."""
     rest: list[Value] = [i for i in node.inputs if i is not before]
     if node.op == "getitem" and rest and not isinstance(rest[0], tuple):
         return False
     if node.op == "either" and "?test" in node.attributes:
         rest = [node.attributes["?test"]]
-    return any(n.op in RANDOM for i in rest for o in parts(i) for n in near(o, 40))
+    drawn = (n for i in rest for o in parts(i) for n in near(o, 40) if n.op in RANDOM)
+    return any(not numbered or generator_of(n) is None for n in drawn)
 
 
 def _of_the_method(run: Rehearsing, node: Node, event: Event) -> bool:
@@ -223,6 +240,18 @@ def _called_so(run: Rehearsing, node: Node) -> bool:
             return True
         at = above
     return False
+
+
+def _made_for_it(run: Rehearsing, node: Node) -> Place | None:
+    """Of a data set that distorts its samples and is gone through without a loader: where it is made."""
+    owner = node.place[1].owner if node.place is not None else None
+    made = [o for o in run.objects if o.cls is not None and o.cls.scope is owner and o.place is not None]
+    fed = {id(e.subject.get("dataset", 0)) for e in run.tape if e.name == "iterate" and isinstance(e.subject, Obj)}
+    rest = [o for o in made if id(o) not in fed]
+    return rest[0].place if len(made) == len(rest) + 1 == FEW_SETS else None
+
+
+FEW_SETS = 2
 
 
 def _asked_for(path: Path, node: Node) -> Place | None:

@@ -26,9 +26,11 @@ def even_noise(run: Rehearsing) -> Iterator[Answer]:
     for output, target in (p for p in pairs if p is not None):
         made = {id(n) for n in core(output)}
         for noise in ancestors(target, through=_told):
-            if noise.op not in EVEN or noise.place is None or not noise.turns:
-                continue
+            if noise.op not in EVEN or noise.place is None or not noise.turns or not _as_wide(noise, output):
+                continue  # a time is drawn evenly too
             given = [e for e in forwards if _makes(e, made) and mixed_in(e.args[0], noise)]
+            if any(n.op in NOISE and n.turns for e in given for n in ancestors(e.args[0])):
+                continue  # that is the noise, and these are data
             later = [s for s in starts for g in given if s.subject is g.subject or _copy(s, g)]
             if later:
                 text = (
@@ -36,6 +38,11 @@ def even_noise(run: Rehearsing) -> Iterator[Answer]:
                 )
                 yield Answer(noise.place, text, tuple(e.place for e in later[:1] if e.place is not None))
                 return
+
+
+def _as_wide(noise: Node, output: Node) -> bool:
+    one, other = noise.shape, output.shape
+    return not one.open and len(one.dims) > 1 and one.dims[-1:] == other.dims[-1:] and one.dims[-1] != 1
 
 
 def _makes(event: Event, made: set[int]) -> bool:

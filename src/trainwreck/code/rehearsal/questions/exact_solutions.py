@@ -115,7 +115,7 @@ def _truths(run: Rehearsing, calls: list[Call]) -> Iterator[tuple[Call, Node]]:
             if call is None:
                 continue
             behind = {id(n) for n in ancestors(other)}
-            wanted = call.columns or [call.table]
+            wanted = call.columns or ([call.table] if call.table is not None else [])
             if all(id(n) in behind for n in wanted):
                 yield call, other
 
@@ -146,8 +146,11 @@ class _Exact:
 
     def work(self, node: Node, points: list[Array]) -> Array:
         bench = self._given(self.mine, points)
+        given = (*self.mine.columns, *((self.mine.table,) if self.mine.table is not None else ()))
         for part in parts(self.mine.event.result):
-            bench.set(part, _as(part, self.solution(points)))
+            like = next((g for g in given if not g.shape.open), part) if part.shape.open else part
+            column = part.shape.open and len(like.shape.dims) == TABLE  # as a last layer gives it
+            bench.set(part, self.solution(points).reshape(-1, 1) if column else _as(part, self.solution(points)))
         bench.turned = self.turned
         bench.leaf = lambda leaf: self._derivative(leaf, points)
         return bench.work(node)
@@ -184,32 +187,36 @@ def _as(node: Node, array: Array) -> Array:
 def _wrong_sign(exact: _Exact, residual: Node) -> Node | None:
     """The operation whose sign is to be turned round; None where the equation is fulfilled, or not by one sign."""
     try:
-        left = abs(exact.work(residual, exact.points)).mean()
-        signs = list(_signs(residual))[:MOST_SIGNS]
-        size = max((abs(exact.work(n, exact.points)).mean() for n in signs), default=0.0)
+        whole = exact.work(residual, exact.points)
+        if whole.size != POINTS:
+            return None
+        left = abs(whole).mean()
+        signs = _signs(residual)[:MOST_SIGNS]
+        size = max((abs(exact.work(n, exact.points)).mean() for n, _ in signs), default=0.0)
         if not size > 0 or left < FAR * size:
             return None
-        for node in signs:
+        for node, sums in signs:
             exact.turned = {id(node): True}
             if abs(exact.work(residual, exact.points)).mean() < NEAR * size:
-                return node
+                return sums
     except (Unknown, RecursionError):
         return None
     return None
 
 
-def _signs(residual: Node) -> Iterator[Node]:
-    """The sums of a residual, and its terms: sums first."""
-    queue, found, seen = [residual], [], set[int]()
+def _signs(residual: Node) -> list[tuple[Node, Node]]:
+    """The sums of a residual (first) and its terms, each with the sum that it stands in."""
+    queue, found, seen = [(residual, residual)], [], set[int]()
     while queue:
-        node = queue.pop(0)
-        if id(node) in seen or node.op == "grad" or isinstance(node.owner, Obj):
+        node, above = queue.pop(0)
+        if id(node) in seen or isinstance(node.owner, Obj):
             continue
         seen.add(id(node))
-        found.append(node)
-        if node.op in ("add", "sub", "mul", "div", "neg", "squeeze", "unsqueeze", "view", "reshape", "pow", "square"):
-            queue += [n for i in node.inputs[:2] for n in parts(i)]
-    yield from sorted(found, key=lambda n: n.op != "add")
+        here = node if node.op in ("add", "sub") else above
+        found.append((node, here))
+        if node.op in ("add", "sub", "mul", "div", "neg", "squeeze", "unsqueeze", "view", "reshape"):
+            queue += [(n, here) for i in node.inputs[:2] for n in parts(i)]
+    return sorted(found, key=lambda pair: pair[0].op != "add")
 
 
 __all__ = ["sign_of_residual"]

@@ -97,9 +97,12 @@ def rows_apart(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
+UNTIL = ("param", "stack", "batch", "embedding", "element", "setitem")
+
+
 def _of_lists(flat: Node) -> bool:
     """True for arrays whose first axis is that of the moments, gathered in a list or filled one by one."""
-    walked = list(ancestors(flat, through=lambda n: n.op not in ("param", "stack", "batch", "embedding", "element")))
+    walked = list(ancestors(flat, through=lambda n: n.op not in UNTIL))
     stacks = [n for n in walked if n.op == "stack"]
     return (
         (bool(stacks) or any(n.op == "setitem" and _filled(n, 0) is not None for n in walked))

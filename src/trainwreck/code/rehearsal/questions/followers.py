@@ -36,7 +36,12 @@ def stays(run: Rehearsing) -> Iterator[Answer]:
                 continue  # another copy is made in its place
             wrong = _pulled(run, network, own)
             mine = [s for s in steps(run) if s.turns and any(id(p) in own for p in held(s))]
-            place = wrong or _by_itself(run, network) or (_after(run, mine[-1], network) if mine else None)
+            place = (
+                wrong
+                or _idle(run, network)
+                or _by_itself(run, network)
+                or (_after(run, mine[-1], network) if mine else None)
+            )
             if place is None:
                 continue
             text = "the network that learns is set to its copy here, and the copy never moves" if wrong else (
@@ -121,15 +126,40 @@ def _holds(run: Rehearsing, subject: Value, network: Obj) -> bool:
 def _moved(run: Rehearsing, network: Obj) -> bool:
     """True where something is written into it in the loop that trains."""
     written = any(
-        e.turns and e.serial > network.serial and e.name != "requires_grad" and not _own(e, p)
+        e.turns and e.serial > network.serial and e.name != "requires_grad" and not _own(e, p) and not never(e)
         for p in run.parameters(network)[0]
         for e in p.writes
     )
     return written or any(
-        e.turns and e.serial > network.serial and e.name in LOADS | {"set"} and _holds(run, e.subject, network)
+        e.turns
+        and e.serial > network.serial
+        and e.name in LOADS | {"set"}
+        and _holds(run, e.subject, network)
+        and not never(e)
         for e in run.tape
         if e.name != "set" or is_module(e.subject)
     )
+
+
+def _idle(run: Rehearsing, network: Obj) -> Place | None:
+    """The test that keeps it from ever being brought up to date."""
+    events = [e for e in run.tape if e.name in LOADS and e.turns and _holds(run, e.subject, network)]
+    events += [e for p in run.parameters(network)[0] for e in p.writes if e.turns and e.name != "requires_grad"]
+    tests = [t for e in events if never(e) for t in e.tests if isinstance(t, Node)]
+    return tests[-1].place if tests else None
+
+
+def never(event: Event) -> bool:
+    """True where it stands behind a test that a count of turns never passes: ``step > steps`` of ``range(steps)``."""
+    for test in event.tests:
+        count, least = (*test.inputs, None, None)[:2] if isinstance(test, Node) else (None, None)
+        counted = isinstance(count, Node) and count.op == "counter" and count.full == "builtins.range"
+        if counted and isinstance(count, Node) and isinstance(least, int) and isinstance(test, Node):
+            ends = [i for i in count.inputs if isinstance(i, int)]
+            last = (ends[0] if len(ends) == 1 else ends[1]) - 1 if len(ends) == len(count.inputs) > 0 else None
+            if last is not None and ((test.op == "gt" and last <= least) or (test.op == "ge" and last < least)):
+                return True
+    return False
 
 
 def _own(event: Event, param: Node) -> bool:

@@ -26,9 +26,12 @@ def _frozen_at(param: Node) -> Event | None:
 def all_frozen(run: Rehearsing) -> Iterator[Answer]:
     """Every parameter of an optimizer is frozen when it steps."""
     life = lives(run)
+    given = {id(e.subject) for e in run.tape if e.name == "set_grad"}  # gradients of the program's own
     for optimizer in dict.fromkeys(e.subject for e in life.empty):
         mine = [e for e in steps(run) if e.subject is optimizer]
         params = held(mine[-1])
+        if any(id(p) in given for p in params):
+            continue
         places = [_frozen_at(p) for p in params]
         if not all(e in life.empty for e in mine) or not mine[-1].turns or not places or None in places:
             continue

@@ -23,7 +23,9 @@ DENSE = frozenset(
 )
 FLIPS = {"fliplr": -1, "hflip": -1, "horizontal_flip": -1, "flipud": -2, "vflip": -2, "vertical_flip": -2}
 TURNS = frozenset(["rot90", "roll"])
-MOVED = TURNS | FLIPS.keys() | {"flip", "getitem"}
+SWAPS = frozenset(["transpose", "swapaxes", "swapdims"])
+TRANSPOSED = SWAPS | {"t", "mT"}
+MOVED = TURNS | TRANSPOSED | FLIPS.keys() | {"flip", "getitem"}
 PASSES = (
     STRUCTURE
     | JOINS
@@ -252,6 +254,9 @@ def _move(node: Node) -> Move | None:
     if node.op == "flip" or node.op in FLIPS:
         axes = _numbers(rest, count) if node.op == "flip" else frozenset([FLIPS[node.op]])
         return Move("flip", axes, draws, node) if axes else None
+    if node.op in TRANSPOSED:
+        axes = _numbers(rest, count) if node.op in SWAPS else frozenset([-1, -2])
+        return Move("transposition", axes, draws, node) if len(axes) == 2 else None
     if node.op in TURNS:
         by = node.options.get("shift", node.options.get("shifts", rest[0] if rest else None))
         listed = by if isinstance(by, tuple) else tuple(by.items) if isinstance(by, Items) else ()

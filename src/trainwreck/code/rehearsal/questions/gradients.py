@@ -167,7 +167,7 @@ def _walk(run: Rehearsing, skipped: set[int], again: list[Event] | None = None) 
         end = tape.index(again[-1]) + 1
         tape[end:end] = again
     grads: dict[int, list[Grad]] = {}
-    looked_at = sorted(n.serial for n in run.nodes if n.op == "grad")
+    looked_at = sorted(n.serial for n in run.nodes if n.op == "grad" and len(n.inputs) < 2)  # ``p.grad``
     for event in tape:
         if id(event) in skipped:
             continue

@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal.domain import Event, Function, Node, Obj, Place, 
 from trainwreck.code.rehearsal.graph import ancestors, computed_with, graph, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards, held, ids, lives, modules_under, steps
-from trainwreck.code.rehearsal.questions.mode_places import among_batches
+from trainwreck.code.rehearsal.questions.mode_places import among_batches, averaged
 from trainwreck.code.rehearsal.state import line_of
 from trainwreck.code.scopes import Scope
 
@@ -159,7 +159,8 @@ def left_quiet(run: Rehearsing) -> Iterator[Answer]:
         mine = [b for b in backwards(run) if b.turns and b.turns[-1] is event.turns[-1] and b.serial < event.serial]
         layers = [m for m in modules_under(event.subject) if moody(m)]
         params = run.parameters(event.subject)[0]
-        if not mine or not layers or _norm_only(layers) or not any(id(p) in trained for p in params):
+        alone = moody(event.subject) and _norm_only(layers)  # a norm that is held back by itself
+        if not mine or not layers or alone or not any(id(p) in trained for p in params):
             continue
         later = [
             e
@@ -229,7 +230,7 @@ def train_in_eval(run: Rehearsing) -> Iterator[Answer]:
     Not meant: what feeds a later loss (targets, fakes, rollouts), what is made from noise, networks that are never
     put into evaluation mode because they have nothing to switch."""
     feeding = {id(n) for b in run.tape if b.name in ("backward", "grad") for v in [b.subject] for n in ancestors(v)}
-    trained = {id(p) for s in steps(run) for p in held(s)}
+    trained = averaged(run, {id(p) for s in steps(run) for p in held(s)})
     told: set[tuple[str, int]] = set()
     open_forwards = [e for e in run.tape if e.name == "forward"]
     for forward in open_forwards:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import NUMBERING, Node, Obj, Place, Table, Value
+from trainwreck.code.rehearsal.domain import NUMBERING, Items, Node, Obj, Place, Table, Value
 from trainwreck.code.rehearsal.graph import ancestors, carries, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import RANDOM
@@ -177,8 +177,8 @@ def _alike(value: Value, depth: int = 0) -> object:
         return (value.op, value.name, *rest)
     if isinstance(value, Obj) and value.cls is None:
         return (value.kind, *(_alike(a, depth + 1) for a in value.args))
-    if isinstance(value, tuple):
-        return tuple(_alike(v, depth + 1) for v in value)
+    if isinstance(value, tuple) or (isinstance(value, Items) and not value.more and depth < MAX_DEPTH):
+        return tuple(_alike(v, depth + 1) for v in (value if isinstance(value, tuple) else value.items))
     return value if isinstance(value, int | float | str | bool | bytes) or value is None else id(value)
 
 

@@ -17,9 +17,13 @@ from trainwreck.core.row import Row
 SMALL = 0.1
 """Spread of a column after the scaling: its weights' gradients are a tenth of what they would be, and a step of theirs
 changes the output by a hundredth."""
+SMALL_OF_RANGE = 0.015
+"""The same where a range is divided by: of numbers that are equally likely it is 3.5 spreads, of a bell curve six."""
 MANY = 30
 """Columns of which nothing else is known, where their number isn't: the more, the less one of them weighs."""
 SPREADS = frozenset(["std", "nanstd"])
+ENDS = frozenset([("max", "min"), ("amax", "amin")])
+KEPT = frozenset(["add", "clamp", "clip", "maximum", "item", "float"])
 NUMBERS = frozenset(["array", "asarray", "tensor", "as_tensor", "float32", "astype", "from_numpy", "float", "to"])
 ORDER = frozenset(
     "getitem batch element part split index_select take pin_memory cpu cuda contiguous clone copy".split()
@@ -42,17 +46,20 @@ def one_scale(run: Rehearsing) -> Iterator[Answer]:
         given = layer.inputs[0] if layer.op in LAYERS and layer.inputs else None
         divided = _divided(given) if isinstance(given, Node) and not given.grad else None
         spread = _over_all(divided.inputs[1]) if divided is not None else None
-        table = spread.inputs[0] if spread is not None and spread.inputs else None
-        if spread is None or spread.place is None or not isinstance(table, Node):
+        ends = _range(divided.inputs[1]) if divided is not None and spread is None else None
+        figure = spread or ends
+        table = figure.inputs[0] if figure is not None and figure.inputs else None
+        if figure is None or figure.place is None or not isinstance(table, Node):
             continue
         columns = sizes(table, memo)
-        least, whole = _least(columns) if columns is not None else (math.inf, 0.0)
-        if whole > 0 and least / whole < SMALL:
+        least, whole = _least(columns, ends is not None) if columns is not None else (math.inf, 0.0)
+        if whole > 0 and least / whole < (SMALL if spread is not None else SMALL_OF_RANGE):
+            name = "spread" if spread is not None else "range"
             text = (
-                f"one spread for all columns (about {whole:.2g}), and that of one of them is about {least:.2g}: "
-                "what it holds all but vanishes; take mean and spread of each column (axis 0)"
+                f"one {name} for all columns (about {whole:.2g}), and the spread of one of them is about {least:.2g}: "
+                "what it holds all but vanishes; take the figures of each column (axis 0)"
             )
-            yield Answer(spread.place, text, tuple(p for p in (divided and divided.place, layer.place) if p))
+            yield Answer(figure.place, text, tuple(p for p in (divided and divided.place, layer.place) if p))
             return
 
 
@@ -90,16 +97,36 @@ def _of_columns(table: Value) -> bool:
     return False
 
 
-def _least(columns: Columns) -> tuple[float, float]:
-    """(the smallest spread of a column that has any, the spread of all numbers together)"""
+def _range(value: Value) -> Node | None:
+    """The largest of all numbers of a table, from which their smallest is taken off."""
+    for _ in range(4):
+        if not isinstance(value, Node) or not value.inputs:
+            return None
+        if value.op == "sub" and len(value.inputs) > 1:
+            high, low = value.inputs[:2]
+            both = isinstance(high, Node) and isinstance(low, Node) and (high.op, low.op) in ENDS
+            if not both or not isinstance(high, Node) or not isinstance(low, Node) or len(high.inputs) != 1:
+                return None
+            same = high.inputs[0] is low.inputs[0] and len(low.inputs) == 1
+            return high if same and _of_columns(high.inputs[0]) and axes(high) is None else None
+        value = next((i for i in value.inputs if isinstance(i, Node)), None) if value.op in KEPT else None
+    return None
+
+
+def _least(columns: Columns, ends: bool) -> tuple[float, float]:
+    """(the smallest spread of a column that has any, the spread of all numbers together; ``ends``: their range)"""
     held = list(columns.known.values())
     if columns.rest is not None:
         held += [columns.rest] * max(0, (columns.width or MANY) - len(held))
     if len(held) < 2:
         return math.inf, 0.0
+    least = min((s.spread for s in held if s.spread > 0), default=math.inf)
+    if ends:
+        high, low = max(s.centre + 2 * s.spread for s in held), min(s.centre - 2 * s.spread for s in held)
+        return least, high - low
     centre = sum(s.centre for s in held) / len(held)
     square = sum(s.rms**2 for s in held) / len(held) - centre**2
-    return min((s.spread for s in held if s.spread > 0), default=math.inf), math.sqrt(max(square, 0.0))
+    return least, math.sqrt(max(square, 0.0))
 
 
 def sizes(table: Value, memo: dict[int, Size | None], depth: int = 0) -> Columns | None:

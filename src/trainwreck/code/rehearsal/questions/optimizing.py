@@ -64,7 +64,7 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
 
 def _of_another(run: Rehearsing, stepping: list[Event], told: set[int]) -> Iterator[Answer]:
     """The steps after a backward move the parameters of another network of the same kind, and none that it reaches."""
-    read = ids(i for n in run.nodes if n.op == "grad" for i in n.inputs)
+    read = ids(i for n in run.nodes if n.op == "grad" and len(n.inputs) < 2 for i in n.inputs)  # ``p.grad``
     for event in backwards(run):
         after = [s for s in stepping if s.serial > event.serial and same_turn(s, event)] if event.turns else []
         moved = [p for s in after for p in held(s)]

@@ -284,7 +284,7 @@ def moving(value: Value) -> bool:
         return bool(value.turns)
     if value.op == "index":
         return not value.inputs
-    if value.op in ("split", "setitem") and not value.turns:
+    if value.op in ("split", "setitem", "concatenate", "concat", "cat", "hstack") and not value.turns:
         return False  # made once, outside of all loops, whatever loops its data were filled in
     if value.turns and value.op not in ("split",):
         return True

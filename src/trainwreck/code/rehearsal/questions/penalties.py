@@ -21,6 +21,15 @@ def over_samples(run: Rehearsing) -> Iterator[Answer]:
     for node in _sizes(run):
         if along(node) == 0 and node.place is not None:
             yield Answer(node.place, "the size of the gradient is taken over the samples of the batch, not for each")
+        elif _of_all(node) and node.place is not None:
+            yield Answer(node.place, "one size is taken of the gradients of all samples: each is to have its own")
+
+
+def _of_all(node: Node) -> bool:
+    """True for one number of gradients of which each sample has several."""
+    of = node.inputs[0]
+    rows = isinstance(of, Node) and not of.shape.open and len(of.shape.dims) > 1
+    return rows and along(node) is None and not node.shape.open and not node.shape.dims
 
 
 def wrong_way(run: Rehearsing) -> Iterator[Answer]:

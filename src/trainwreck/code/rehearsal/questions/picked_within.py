@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj, Value
+from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards
@@ -36,7 +36,8 @@ def labels_of_others(run: Rehearsing) -> Iterator[Answer]:
 
     Asked of two arrays that are otherwise taken by the same numbers, where nothing else of the first is taken by
     ``pick`` alone and nothing of the second by ``pool[pick]``."""
-    taken = [t for n in run.nodes if (t := _taken(n)) is not None]
+    mixed = any(n.op in ("shuffle", "sample") for n in run.nodes)
+    taken = [t for n in run.nodes if (t := _taken(n, mixed)) is not None]
     by_way: dict[Way, list[Taken]] = {}
     for one in taken:
         by_way.setdefault(one.way, []).append(one)
@@ -55,12 +56,13 @@ def labels_of_others(run: Rehearsing) -> Iterator[Answer]:
                 return
 
 
-def _taken(node: Value) -> Taken | None:
+def _taken(node: Value, mixed: bool) -> Taken | None:
+    """``mixed``: lists of numbers are not sure to be in their own order."""
     if not isinstance(node, Node) or not _takes(node):
         return None
-    base, way = _bare(node.inputs[0]), _way(node.inputs[-1])
+    base, way = _bare(node.inputs[0]), _way(node.inputs[-1], mixed)
     while isinstance(base, Node) and _takes(base):
-        base, way = _bare(base.inputs[0]), (*_way(base.inputs[-1]), *way)
+        base, way = _bare(base.inputs[0]), (*_way(base.inputs[-1], mixed), *way)
     return Taken(node, base, way) if isinstance(base, Node) and way else None
 
 
@@ -68,7 +70,8 @@ def _takes(node: Node) -> bool:
     """True for rows that an array of numbers, or one number, takes; ``index_select`` is given the axis before them."""
     index = node.inputs[-1] if node.op in TAKES and len(node.inputs) in (2, 3) else None
     along = node.inputs[1:-1] in ((), (0,))
-    return along and isinstance(index, Node) and not index.shape.dims[1:]
+    listed = isinstance(index, Items) and bool(index.items)
+    return along and (listed or (isinstance(index, Node) and not index.shape.dims[1:]))
 
 
 def _bare(value: Value) -> Value:
@@ -79,12 +82,20 @@ def _bare(value: Value) -> Value:
     return value
 
 
-def _way(index: Value, depth: int = 0) -> Way:
+def _way(index: Value, mixed: bool, depth: int = 0) -> Way:
     """The selections that numbers count in, and the numbers; all of them in their own order are no selection."""
     at = _bare(index)
+    if isinstance(at, Items) and isinstance(first := at.items[0], Node) and first.op in TAKES:
+        at = first  # ``[pool[i] for i in pick]``: one stands for all
     if isinstance(at, Node) and _takes(at) and depth < DEEP:
-        return (*_way(at.inputs[0], depth + 1), *_way(at.inputs[-1], depth + 1))
-    return () if isinstance(at, Node) and at.op in WHOLE else (_key(at),)
+        return (*_way(at.inputs[0], mixed, depth + 1), *_way(at.inputs[-1], mixed, depth + 1))
+    whole = isinstance(at, Node) and (at.op in WHOLE or (at.op == "either" and not mixed and _counts(at)))
+    return () if whole else (_key(at),)
+
+
+def _counts(numbers: Node) -> bool:
+    """True for the numbers of a list of all of them that is in its own order."""
+    return all(isinstance(i, int) or (isinstance(i, Node) and i.op == "counter") for i in numbers.inputs)
 
 
 def _key(value: Value, depth: int = 0) -> object:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.pattern import pattern
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Value, is_module
+from trainwreck.code.rehearsal.domain import Node, Obj, Value, is_module
 from trainwreck.code.rehearsal.graph import ancestors, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.layer_order import expected_samples
@@ -26,6 +26,8 @@ PLACED = pattern(
     re.IGNORECASE,
 )
 """Words of places, and of what has none: sets, columns, nodes."""
+
+CALLED = pattern(r"(pos(ition(s|al)?)?|wpe|pe)(_?(emb\w*|enc\w*|embedding|encoding))?$")
 
 
 def nowhere(run: Rehearsing) -> Iterator[Answer]:
@@ -97,12 +99,14 @@ def _bare(tree: ast.Module) -> ast.Module:
 
 
 def left_out(run: Rehearsing) -> Iterator[Answer]:
-    """A module that holds a table of waves is made and never run, and attention gets embeddings without positions."""
+    """A module that holds a table of waves, or an embedding called one of positions, is made and never run, and
+    attention gets embeddings without positions."""
     ran = {id(e.subject) for e in run.tape if e.name == "forward"}
     tables = [o for o in run.objects if is_module(o) and o.cls is not None and id(o) not in ran and any(
         isinstance(v, Node) and v.op == "buffer" and any(n.op in WAVES for n in near(v, 30))
         for v in o.attributes.values())]  # fmt: skip
     held = [t for t in tables if any(v is t for o in run.objects if id(o) in ran for v in o.attributes.values())]
+    held += _unread(run, ran)
     if not held:
         return
     for node in trained(run):
@@ -116,6 +120,15 @@ def left_out(run: Rehearsing) -> Iterator[Answer]:
             text = "the table of positions is made and never added: attention can't tell the order of the tokens"
             yield Answer(tokens.place, text, tuple(p for p in (held[0].place, node.place) if p is not None))
             return
+
+
+def _unread(run: Rehearsing, ran: set[int]) -> list[Obj]:
+    """Embeddings called ones of positions, in modules that ran, whose weights nothing was worked out with."""
+    named = [v for o in run.objects if id(o) in ran for name, v in o.attributes.items()
+             if isinstance(v, Obj) and v.name == "Embedding" and id(v) not in ran and CALLED.match(name)]  # fmt: skip
+    weights = {id(p): v for v in named for p in run.own_parameters(v).values()}
+    used = {id(i) for n in run.nodes if n.op not in ("param", "state") for i in n.inputs if id(i) in weights}
+    return [v for key, v in weights.items() if key not in used]
 
 
 def by_sample(run: Rehearsing) -> Iterator[Answer]:

@@ -172,8 +172,8 @@ def without_weight(run: Rehearsing) -> Iterator[Answer]:
 def swapped(run: Rehearsing) -> Iterator[Answer]:
     """The margin falls with the log-probability of the answer that is called chosen."""
     for margin in margins(run):
-        if not margin.rewarded:
-            continue
+        if not margin.rewarded or _likelihood_falls(margin):
+            continue  # of the latter it is told that its sign is missing
         term = _turned(margin)
         if term is not None and margin.node.place is not None:
             place = next((n.place for n in reversed(term.path) if n.op == "sub" and n.place), margin.node.place)
@@ -203,9 +203,9 @@ def _turned(margin: Margin) -> Term | None:
     for term in margin.found:
         if not term.node.grad or not term.sign:
             continue
-        kind = _named(term.node)
+        kind = named(term.node)
         if kind and kind != term.sign * margin.rewarded:
-            others = [t for t in live if t.sign == -term.sign and _named(t.node) == -kind]
+            others = [t for t in live if t.sign == -term.sign and named(t.node) == -kind]
             if others or (len(live) == LONE and _of_the_other(term, live, kind)):
                 return term
     return None
@@ -218,13 +218,13 @@ LONE = 2
 def _of_the_other(term: Term, live: list[Term], kind: int) -> bool:
     """True where the other side is what is left of the two that this one was chosen of."""
     other = next(t for t in live if t is not term)
-    if other.sign != -term.sign or _named(other.node):
+    if other.sign != -term.sign or named(other.node):
         return False
     picks = [[n for n in near(t.node, 200) if n.op == "where" and len(n.inputs) > 2] for t in (term, other)]
     return any(a.inputs[1] is b.inputs[2] and a.inputs[2] is b.inputs[1] for a in picks[0] for b in picks[1])
 
 
-def _named(node: Node) -> int:
+def named(node: Node) -> int:
     """+1 for a value of the chosen answer by the keys and names of its data, -1 of the rejected one; 0 also where
     the smaller value is the better one."""
     if _less_is_better(node):
@@ -237,12 +237,13 @@ def _named(node: Node) -> int:
     one, other = (bool(kind.search(" ".join(words))) for kind in (CHOSEN, REJECTED))
     if one != other and _by_keys(words):
         return 1 if one else -1  # what the data call it, whatever name it has by now
-    for at, _ in (*node.stack[-2:], *((node.place,) if node.place is not None else ())):
-        if isinstance(at, ast.Call):
-            words += [ast.unparse(a) for a in at.args]
-    text = " ".join(words)
-    one, other = bool(CHOSEN.search(text)), bool(REJECTED.search(text))
-    return 0 if one == other else 1 if one else -1
+    calls = [p[0] for p in (node.place, *reversed(node.stack[-2:])) if p is not None and isinstance(p[0], ast.Call)]
+    for call in calls:  # what is handed over last tells most: the call around it may be given both answers
+        text = " ".join((*words, *(ast.unparse(a) for a in call.args)))
+        one, other = bool(CHOSEN.search(text)), bool(REJECTED.search(text))
+        if one != other:
+            return 1 if one else -1
+    return 0
 
 
 def _by_keys(words: list[str]) -> bool:

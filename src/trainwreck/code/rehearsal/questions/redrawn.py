@@ -34,7 +34,8 @@ def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
         other = taught.get(stream) if stream is not None else None
         if other is None or other.root is path.root:
             continue
-        if stream is not None and any("at" in s for s in stream[1] if isinstance(s, tuple)):
+        seeds = stream[1] if stream is not None and isinstance(stream[1], tuple) else ()
+        if any("at" in s for s in seeds if isinstance(s, tuple)):
             if (sets := _two_sets(run, path.root, event)) is not None and id(sets[0][0]) not in told:
                 told.add(id(sets[0][0]))
                 yield Answer(
@@ -54,6 +55,10 @@ def from_one_seed(run: Rehearsing) -> Iterator[Answer]:
         yield Answer(place, text, tuple(p for p in (made, event.place) if p is not None))
 
 
+def _switch(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, bool)
+
+
 def _two_sets(run: Rehearsing, drawn: Node, event: Event) -> tuple[Place, Place] | None:
     """Of a data set that draws its samples by their number: the one for the evaluation, and that of the training, if
     both are made alike."""
@@ -71,11 +76,15 @@ def _asked_alike(one: Place, other: Place | None) -> bool:
     if not isinstance(mine, ast.Call) or not isinstance(theirs, ast.Call) or len(mine.args) != len(theirs.args):
         return False
     named = [{k.arg: k.value for k in call.keywords} for call in (mine, theirs)]
-    if named[0].keys() != named[1].keys() or ast.unparse(mine.func) != ast.unparse(theirs.func):
+    switches = [k for k in named[0].keys() ^ named[1].keys() if not _switch({**named[0], **named[1]}[k])]
+    if switches or ast.unparse(mine.func) != ast.unparse(theirs.func):
         return False
-    pairs = [*zip(mine.args, theirs.args, strict=True), *((v, named[1][k]) for k, v in named[0].items())]
+    pairs = [
+        *zip(mine.args, theirs.args, strict=True),
+        *((v, named[1][k]) for k, v in named[0].items() if k in named[1]),
+    ]
     apart = [pair for pair in pairs if ast.unparse(pair[0]) != ast.unparse(pair[1])]
-    apart = [p for p in apart if not all(isinstance(n, ast.Constant) and isinstance(n.value, bool) for n in p)]
+    apart = [p for p in apart if not all(_switch(n) for n in p)]
     texts = [n for pair in apart for n in pair if isinstance(n, ast.Constant) and type(n.value) is not int]
     return len(apart) <= 1 and not texts
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.questions import Answer
-from trainwreck.code.scopes import FunctionNode, Scope
+from trainwreck.code.scopes import Binding, FunctionNode, Scope
 
 LOOPS = ast.For | ast.AsyncFor | ast.While
 RESULTS = 3
@@ -207,10 +207,18 @@ def _own_task(run: Rehearsing, task: str, scope: Scope) -> bool:
         return False
     step = next(f for f in known[0].children if f.name == "step")
     again = any("reset" in getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(step.node))
-    binding = [b.value for b in scope.bindings.get(task, ())]
+    binding = [_bound(b) for b in scope.bindings.get(task, ())]
     mine = [b.func.id for b in binding if isinstance(b, ast.Call) and isinstance(b.func, ast.Name)]
     tests = any(isinstance(n, ast.If | ast.IfExp) for n in ast.walk(step.node))
     return not again and not tests and len(binding) == 1 and mine == [known[0].name]
+
+
+def _bound(binding: Binding) -> ast.expr | None:
+    """What a name is given, of ``a, b = f(), g()`` too."""
+    value, path = binding.value, binding.path
+    if isinstance(value, ast.Tuple) and len(path) == 1 and isinstance(path[0], int) and path[0] < len(value.elts):
+        return value.elts[path[0]]
+    return value
 
 
 def _left(loop: ast.AST) -> bool:

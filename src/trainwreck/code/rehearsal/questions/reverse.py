@@ -237,7 +237,7 @@ def _new_noise(step: Step, counter: Node | None, known: list[Level], straight: b
         if len(fresh) != 1 or straight or not level.signal < signal < 1:
             return None
         (key, factor), left = next(iter(fresh.items())), 1 - signal * signal
-        slack = SLACK * (level.noise**2 - left)
+        slack = SLACK / 5 * (level.noise**2 - left)
         if not any(abs(made.get(ADDED, 0.0) ** 2 + f * f - left) <= slack for f in (math.sqrt(factor), factor**2)):
             return None
         drawn.add(key)

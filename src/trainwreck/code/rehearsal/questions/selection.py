@@ -27,8 +27,8 @@ GREATER = {"gt": True, "ge": True, "lt": False, "le": False, "greater": True, "l
            "greater_equal": True, "less_equal": False}  # fmt: skip
 MAX_NODES = 400
 HIGH = pattern(
-    r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recalls?|precisions?|r2|psnr|ssim|ndcg|mrr|kappa|matthews|jaccard)"
-    r"(_|\d|$)",
+    r"(^|_)(acc|accuracy|f1|auc|auroc|iou|miou|dice|bleu|recalls?|precisions?|r2|psnr|ssim|ndcg|mrr|kappa|matthews|jaccard"
+    r"|concordance|c_?index|spearman|kendall|auprc)(_|\d|$)",
     re.IGNORECASE,
 )
 """Names of results of which more is better."""

@@ -9,6 +9,7 @@ from trainwreck.code.rehearsal.domain import Node, Value
 from trainwreck.code.rehearsal.graph import ancestors
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import PROBABILITIES, backwards
+from trainwreck.code.rehearsal.questions.shared_area import overlap_of
 from trainwreck.code.rehearsal.questions.terms import terms
 
 REDUCES = frozenset(["sum", "mean", "einsum"])
@@ -24,7 +25,8 @@ def overlap_falls(run: Rehearsing) -> Iterator[Answer]:
             if term.weight <= 0 or not term.sure or ratio.op != "div" or ratio.place is None or len(ratio.inputs) < 2:
                 continue
             upper, lower = ratio.inputs[:2]
-            if id(ratio.place[0]) in told or not _common(upper) or not _sizes(lower):
+            known = (_common(upper) and _sizes(lower)) or overlap_of(ratio) is not None
+            if id(ratio.place[0]) in told or not known or any(n.op == "log" for n in term.path):
                 continue
             told.add(id(ratio.place[0]))
             text = "this share of what two masks have in common is made small: the loss is one minus it"

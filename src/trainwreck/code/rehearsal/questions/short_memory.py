@@ -96,9 +96,9 @@ def _source(feature: Node) -> tuple[Node | None, Node | None]:
                     cut = at
                 elif late not in (None, 0):
                     return None, None
-            elif not isinstance(index, str):
+            elif index is not None and index is not Ellipsis and not isinstance(index, str):
                 return at, cut
-        elif at.op not in KEEPS or not at.inputs:
+        elif at.op not in KEEPS or not at.inputs or not isinstance(at.inputs[0], Node):
             return at, cut
         at = at.inputs[0]
     return None, None

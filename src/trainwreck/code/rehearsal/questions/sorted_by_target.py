@@ -10,6 +10,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Value
 from trainwreck.code.rehearsal.graph import ancestors, carries
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.blocks import in_order
 from trainwreck.code.rehearsal.questions.paths import RANDOM
 from trainwreck.code.rehearsal.questions.roles import backwards
 from trainwreck.core.row import Row
@@ -40,7 +41,7 @@ def sorted_by_target(run: Rehearsing) -> Iterator[Answer]:
         given = [n.inputs[0] for n in behind if n.op in LAYERS and n.inputs]
         inputs = {id(n) for n in ancestors(tuple(i for i in given if isinstance(i, Node) and not i.grad))}
         for node in behind:
-            order = _picked(node) if id(node) not in inputs and not node.grad and event.turns else None
+            order = _picked(run, node) if id(node) not in inputs and not node.grad and event.turns else None
             if order is None or order.made.place is None or any(n.op == "param" for n in ancestors(order.values)):
                 continue
             text = "batches are taken in order from rows that are sorted by what is to be predicted"
@@ -48,12 +49,15 @@ def sorted_by_target(run: Rehearsing) -> Iterator[Answer]:
             return
 
 
-def _picked(node: Node) -> Order | None:
+def _picked(run: Rehearsing, node: Node) -> Order | None:
     """The order by which a batch of targets was picked, where it is the order of these targets."""
     order: Order | None = None
     if node.op == "batch" and isinstance(node.owner, Obj):
-        sampler = node.owner.options.get("sampler")
-        order = _order(sampler, True)
+        whole = node.owner.get("dataset", 0)
+        part = whole.get("indices", 1) if isinstance(whole, Obj) and whole.name == "Subset" else None
+        order = _order(node.owner.options.get("sampler"), True)
+        if order is None and part is not None and in_order(run, node.owner):
+            order = _order(part, True)
         element = node.inputs[0] if node.inputs else None
         for _ in range(FAR):  # what the data set makes of one row
             if not isinstance(element, Node) or element.op in ("element", "getitem") or not element.inputs:

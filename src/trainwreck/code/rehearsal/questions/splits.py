@@ -96,6 +96,7 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
     if not both.held or not both.train:
         return
     used = {**both.train_nodes, **both.held_nodes}
+    way = {id(n) for _, p in both.held for n in p.nodes} if len(both.held) < MAX_WAYS else both.held_nodes.keys()
     told: set[int] = set()
     held_by_model = [n for n in run.nodes if n.op in ("sub", "div") and _is_buffer(n.inputs[-1])]
     for node in (*used.values(), *held_by_model):
@@ -103,7 +104,7 @@ def statistics_of_everything(run: Rehearsing) -> Iterator[Answer]:
             array = summary.array
             if id(array) in told or _of_a_turn(array):
                 continue
-            if id(node) not in both.held_nodes and id(array) in both.held_nodes:
+            if id(node) not in way and id(array) in both.held_nodes:
                 continue  # inputs that targets are made from by a formula: the mean is one of its constants
             told.add(id(array))
             if drawn_as_bytes(node, used.values()):

@@ -20,6 +20,8 @@ ODD = frozenset(
 )
 """What is zero at zero, and lets a gradient through."""
 AFFINE = frozenset("linear conv1d conv2d conv3d".split())
+NORMS = frozenset(["batch_norm", "layer_norm", "group_norm", "rms_norm"])
+"""What is divided by its spread, and then multiplied by a weight: zero where that is, or the value itself."""
 SHIFTED = frozenset("addmm baddbmm addbmm addmv addr".split())
 """A first input to which the product of the two others is added."""
 LOADS = frozenset(["load_state_dict", "load", "load_file", "from_pretrained", "load_model"])
@@ -47,7 +49,7 @@ def stuck(run: Rehearsing) -> Iterator[Answer]:
     dead = [params[k] for k in first & zero]
     places = [(p, place) for p in dead if (place := _written_at(p, _start(starts, p))) is not None]
     if places and losses[0].place is not None:
-        places.sort(key=lambda pair: getattr(pair[1][0], "lineno", 0))
+        places.sort(key=lambda pair: (_by_default(pair[0]), getattr(pair[1][0], "lineno", 0)))
         text = "this parameter starts at zero and its gradient is a multiple of another zero: it never moves"
         others = tuple(place for _, place in places[1:3])
         yield Answer(places[0][1], text, (*others, losses[0].place))
@@ -72,7 +74,17 @@ def _start(starts: list[int], param: Node) -> int:
 
 
 def _surely_zero(param: Node, start: int) -> bool:
-    return not any(e.maybe for e in param.writes if e.serial < start) and starts_at_zero(param, start)
+    written = [e for e in param.writes if e.serial < start and e.name != "requires_grad"]
+    if not written and _by_default(param):
+        return True
+    return not any(e.maybe for e in written) and starts_at_zero(param, start)
+
+
+def _by_default(param: Node) -> bool:
+    """True for the bias of a normalisation that nothing is written into: torch makes it zero."""
+    owner = param.owner
+    norm = owner is not None and "Norm" in owner.name and owner.kind.startswith("torch.nn.")
+    return norm and param.name.endswith("bias") and not any(e.name != "requires_grad" for e in param.writes)
 
 
 def _written_at(param: Node, start: int) -> Place | None:
@@ -109,7 +121,7 @@ def _onwards(node: Node, zero: set[int], known: dict[int, bool]) -> list[Value]:
             if len({id(f) for f in factors}) == len(factors)
             else [f for f in factors if not _is_zero(f, zero, known)]
         )
-    if node.op in AFFINE and len(inputs) > 1:
+    if (node.op in AFFINE or node.op in NORMS) and len(inputs) > 1:
         value, weight = inputs[:2]
         through = [] if _is_zero(weight, zero, known) else [value]
         return [*through, *([] if _is_zero(value, zero, known) else [weight]), *inputs[2:]]
@@ -137,7 +149,7 @@ def _computed_zero(node: Node, zero: set[int], known: dict[int, bool], depth: in
         return product and _is_zero(inputs[0], zero, known, depth)
     if node.op in PRODUCTS or node.op == "mul":
         return any(_is_zero(i, zero, known, depth) for i in inputs if isinstance(i, Node | int | float))
-    if node.op in AFFINE and len(inputs) > 1:
+    if (node.op in AFFINE or node.op in NORMS) and len(inputs) > 1:
         product = any(_is_zero(i, zero, known, depth) for i in inputs[:2])
         return product and all(_is_zero(i, zero, known, depth) for i in inputs[2:] if isinstance(i, Node))
     if node.op == "embedding":

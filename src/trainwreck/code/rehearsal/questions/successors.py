@@ -326,7 +326,7 @@ def any_action(run: Rehearsing) -> Iterator[Answer]:
                 continue
             first = node.inputs[0]
             several = isinstance(first, Node) and is_value(first) and first.shape.dims[-1:] not in ((1,), ())
-            also = any(True for _ in extremes(one.found.value, LARGEST))
+            also = any(True for _ in extremes(one.found.value, LARGEST | CHOSEN))
             if several and also and not _critics(node):
                 text = "the value of the best action is learned here, not that of the action which was taken"
                 yield Answer(node.place, text, proof_of(one))

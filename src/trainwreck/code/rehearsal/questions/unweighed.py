@@ -24,6 +24,7 @@ WEIGHT = pattern(
 )
 LOOKS = frozenset(["item", "detach", "float", "float_value", "cpu", "numpy", "text", "append"])
 """What only shows a value."""
+ENDS = frozenset(["zeros", "ones", "zeros_like", "ones_like", "full", "full_like"])
 MADE = frozenset(["mean", "sum", "mul", "div", "neg", "add"])
 LEASH = pattern(r"(^|_)kl(_|$)")
 """Names of a leash to another policy: it is asked for by itself."""
@@ -60,27 +61,36 @@ def conditions_left_out(run: Rehearsing) -> Iterator[Answer]:
 
     Asked where the derivatives are those of what a layer gives as it is, and where the values come from a pass of
     their own: an ansatz that holds the ends needs no such term, and of energies whose forces are learned the value is
-    there anyway."""
+    there anyway. Beside other terms only what is asked at an end (an axis of zeros or ones) is sure to be one."""
     for event in backwards(run):
         inside = list(graph(event.subject))
         derived = [n for n in inside if n.op == "grad" and n.inputs]
-        if (
-            not event.turns
-            or not derived
-            or opaque(event.subject)
-            or not all(_derived(t.node) for t in terms(event.subject))
-        ):
+        if not event.turns or not derived or opaque(event.subject):
             continue
+        alone = all(_derived(t.node) for t in terms(event.subject))
         layers = {id(weight) for d in derived for weight in _bare_layers(d.inputs[0])}
         known = {id(n) for n in inside}
+        written = {id(n.place[0]) for n in inside if n.place is not None}
         for node in run.nodes if layers else ():
-            if id(node) in known or node.maybe > event.maybe or not _whole(run, node, event):
+            if (
+                id(node) in known
+                or node.place is None
+                or id(node.place[0]) in written
+                or node.maybe > event.maybe
+                or not _whole(run, node, event)
+            ):
                 continue
             own = [n for n in graph(node) if n.op == "linear" and id(n) not in known and id(n.inputs[1]) in layers]
-            if own and same_turn(event, node) and not _derived(node) and _squared(node):
-                text = "only the equation is minimised; what this step works out beside it is no part of the loss"
-                yield Answer(summed_at(run, event), text, (node.place,) if node.place is not None else ())
+            asked = bool(own) and same_turn(event, node) and not _derived(node) and _squared(node)
+            if asked and (alone or any(_constant(n) for n in ancestors(tuple(n.inputs[0] for n in own)))):
+                text = "what this step works out beside the equation is no part of the loss"
+                yield Answer(summed_at(run, event), text, (node.place,))
                 return
+
+
+def _constant(node: Node) -> bool:
+    """True for zeros or ones, also written as ``0 * t``."""
+    return node.op in ENDS or (node.op == "mul" and any(isinstance(i, int | float) and i == 0 for i in node.inputs))
 
 
 def _derived(node: Node) -> bool:

@@ -29,11 +29,15 @@ def walks(run: Rehearsing, found: Denoiser) -> Iterator[list[Event]]:
         for turn in event.turns:  # a sampler may be called in every epoch
             walked.setdefault((id(event.place[0]), outer), []).append(event)
             outer = (*outer, (id(turn.node), turn.index))
-    for (_, outside), events in walked.items():
+    known: set[int] = set()
+    for (_, outside), events in sorted(walked.items(), key=lambda item: len(item[0][1])):
         first, last, at = events[0], events[-1], len(outside)
         made = {id(p) for p in parts(first.result)}
         goes_on = first.turns[at].index == 0 and last.turns[at].generic
-        if len(events) > 1 and goes_on and any(id(n) in made for a in last.args[:2] for n in ancestors(a)):
+        if len(events) < 2 or not goes_on or {id(e) for e in events} <= known:
+            continue  # of loops within one another the outer one is the walk
+        if any(id(n) in made for a in last.args[:2] for n in ancestors(a)):
+            known |= {id(e) for e in events}
             yield events
 
 

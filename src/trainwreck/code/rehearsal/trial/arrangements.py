@@ -185,6 +185,14 @@ def _added_up(bench: Bench, node: Node) -> Array:
     return made
 
 
+@operation("add_at")
+def _added_at(bench: Bench, node: Node) -> Array:
+    """``numpy.add.at(x, index, values)``."""
+    made = bench.np.array(bench.work(node.inputs[0]), dtype=float)
+    bench.np.add.at(made, bench.index(node.inputs[1]), bench.work(node.inputs[2]))
+    return made
+
+
 @operation("diagonal", "diag")
 def _diagonal(bench: Bench, node: Node) -> Array:
     a = bench.work(node.inputs[0])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from trainwreck.code.rehearsal.trial.bench import Unknown
-from trainwreck.code.rehearsal.trial.things import Apply, Named, Pair, Thing, array, elements, plain
+from trainwreck.code.rehearsal.trial.things import Apply, Luck, Named, Pair, Thing, array, elements, plain
 
 
 def axis_of(args: list[Thing], named: Named) -> Thing:
@@ -122,6 +122,8 @@ def _unbind(args: list[Thing], named: Named) -> Thing:
 
 def _chunk(args: list[Thing], named: Named) -> Thing:
     axis = named.get("dim", named.get("axis", args[2] if len(args) > 2 else 0))
+    if not isinstance(axis, int):
+        raise Unknown
     return list(np.array_split(np.asarray(args[0]), args[1], axis=axis))
 
 
@@ -155,6 +157,8 @@ LIBRARY: dict[str, Callable[[list[Thing], Named], Thing]] = {
     "unique_consecutive": _consecutive, "zeros": _made(0.0), "ones": _made(1.0), "empty": _made(0.0),
 }  # fmt: skip
 MATH = frozenset("log log2 log10 exp sqrt floor ceil isclose isnan log1p pow fabs".split())
+GENERATORS = frozenset(["numpy.random.default_rng", "numpy.random.RandomState", "random.Random", "torch.Generator"])
+SEEDS = frozenset(["random.seed", "numpy.random.seed", "torch.manual_seed"])
 ALONE = frozenset(["numpy", "torch"])
 
 
@@ -170,6 +174,14 @@ def library(dotted: str, args: list[Thing], named: Named, apply: Apply) -> Thing
     if dotted == "collections.defaultdict":
         kinds = {id(k): k for k in (list, int, set, float, dict)}
         return defaultdict(kinds[id(args[0])])
+    if dotted in GENERATORS:
+        return Luck(args[0] if args else 0)
+    if dotted in ("torch.randperm", "numpy.random.permutation"):
+        return Luck().permutation(args[0])
+    if dotted in ("random.shuffle", "numpy.random.shuffle"):
+        return Luck().shuffle(args[0])
+    if dotted in SEEDS:
+        return None
     if package in ALONE and name in ("max", "min", "amax", "amin"):
         return ends(name[-3:], package == "torch" and not name.startswith("a"))(args, named)
     if package in ALONE and name == "sort":

@@ -8,6 +8,7 @@ then.
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -22,6 +23,8 @@ MOST_DEPTH = 12
 LONGEST = 5_000
 """Elements of a list, a text or an array."""
 Names = dict[str, Thing]
+FAILS = (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError, StopIteration)
+"""What an operation raises that does not take what it is given."""
 
 
 class _Left(Exception):
@@ -55,9 +58,13 @@ class Steps:
         """What a function of the program returns; what it yields, as a list. Raises ``Unknown``."""
         if not isinstance(function.node, FunctionNode):
             raise Unknown
+        import numpy as np
+
         try:
-            return self._call(Closure(function.node, function, {}), args, dict(named or {}))
-        except _Left:
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return self._call(Closure(function.node, function, {}), args, dict(named or {}))
+        except (_Left, RecursionError, MemoryError, *FAILS):
             raise Unknown from None
 
     def _call(self, closure: Closure, args: list[Thing], named: dict[str, Thing]) -> Thing:
@@ -193,7 +200,7 @@ class Steps:
         self._step()
         try:
             found = self._value(node, names, scope)
-        except (TypeError, ValueError, IndexError, KeyError, AttributeError, ArithmeticError, StopIteration):
+        except FAILS:
             raise Unknown from None
         if self.words.size(found) > LONGEST:
             raise Unknown

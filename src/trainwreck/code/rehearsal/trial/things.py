@@ -23,6 +23,35 @@ class Pair(tuple[Thing, Thing]):
     __slots__ = ()
 
 
+class Luck:
+    """Stands for a generator of random numbers: the same draws each time."""
+
+    def __init__(self, seed: Thing = 0) -> None:
+        self.draws = np.random.default_rng(seed if isinstance(seed, int) else 0)
+
+    def permutation(self, of: Thing) -> Thing:
+        return self.draws.permutation(of)
+
+    def shuffle(self, items: Thing) -> None:
+        """In place."""
+        if array(items):
+            self.draws.shuffle(items)
+        elif isinstance(items, list):
+            items[:] = [items[int(n)] for n in self.draws.permutation(len(items))]
+        else:
+            raise Unknown
+
+    def sample(self, items: Thing, k: int) -> list[Thing]:
+        found = list(elements(items))
+        return [found[int(n)] for n in self.draws.permutation(len(found))[:k]]
+
+    def random(self, size: Thing = None) -> Thing:
+        return self.draws.random(size)
+
+    def integers(self, low: int, high: int | None = None, size: Thing = None) -> Thing:
+        return self.draws.integers(low, high, size=size)
+
+
 def array(value: Thing) -> bool:
     return isinstance(value, np.ndarray)
 

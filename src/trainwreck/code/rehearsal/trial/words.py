@@ -11,7 +11,19 @@ import numpy as np
 
 from trainwreck.code.rehearsal.trial.bench import Unknown
 from trainwreck.code.rehearsal.trial.functions import LIBRARY, axis_of, by_name, ends, library, sort
-from trainwreck.code.rehearsal.trial.things import HELD, Apply, Named, Pair, Thing, array, elements, plain, size, truth
+from trainwreck.code.rehearsal.trial.things import (
+    HELD,
+    Apply,
+    Luck,
+    Named,
+    Pair,
+    Thing,
+    array,
+    elements,
+    plain,
+    size,
+    truth,
+)
 
 BINARY: Mapping[type[ast.operator], Callable[[Thing, Thing], Thing]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -167,6 +179,7 @@ OWN: Mapping[type, frozenset[str]] = {
     set: frozenset("add discard remove update copy union intersection difference isdisjoint issubset".split()),
     tuple: frozenset(["index", "count"]),
 }
+LUCK = frozenset("permutation shuffle sample random integers".split())
 AS_IS = frozenset("cpu numpy detach to clone contiguous copy double half tensor".split())
 CASTS = {"float": float, "long": int, "int": int, "bool": bool}
 BY_NAME = frozenset("cumsum cumprod nonzero unique flip abs log log2 exp sqrt square sign isin clip bincount".split())
@@ -175,6 +188,9 @@ COMPARES = {"eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "le": ast.LtE, "gt": as
 
 def method(base: Thing, name: str, args: list[Thing], named: Named, apply: Apply) -> Thing:
     """``base.name(...)``."""
+    if isinstance(base, Luck):
+        drawn = getattr(base, name, None) if name in LUCK else None
+        return base if name == "manual_seed" else drawn(*args, **named) if drawn is not None else _unknown()
     if isinstance(base, np.generic | int | float):
         if name in ("item", *AS_IS):
             return plain(base)

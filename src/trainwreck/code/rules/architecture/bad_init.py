@@ -23,6 +23,7 @@ from trainwreck.code.rehearsal.questions.depth import faded
 from trainwreck.code.rehearsal.questions.initial import faint, wide
 from trainwreck.code.rehearsal.questions.same_weights import all_alike
 from trainwreck.code.rehearsal.questions.starts import stuck
+from trainwreck.code.rehearsal.questions.step_sizes import begins_elsewhere
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.values import number
@@ -196,7 +197,7 @@ CONSTANT = frozenset(["zeros_", "ones_", "constant_", "fill_", "zero_"])
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(further(__name__, project, _written(project), stuck, wide, faint, faded, all_alike))
+    found = list(further(__name__, project, _written(project), stuck, wide, faint, faded, all_alike, begins_elsewhere))
     yield from found or answers(__name__, project, never_leaves)
 
 

@@ -127,6 +127,7 @@ def _thawed(scope: Scope, model: str, place: ast.AST) -> bool:
                 target == model
                 or target.startswith(f"{model}.")
                 or (target.endswith("requires_grad") and not is_false(node.value))
+                or (target.endswith(".grad") and written(node.value) != "None")  # gradients of the program's own
             ):
                 return True
         if isinstance(node, ast.Call):

@@ -94,7 +94,7 @@ model.between(images[:1], images[1:2])
 """,
 )
 SWITCH = pattern(r"^(train|training|augment|aug|is_train|augmentation)$")
-HELD = pattern(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|\d|$)", re.IGNORECASE)
+HELD = pattern(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|held|eval)(_|\d|$)", re.IGNORECASE)
 RANDOM_TRANSFORM = pattern(
     r"^Random(?!Apply$|Choice$|Order$)|^ColorJitter$|^AutoAugment$|^TrivialAugment|^GaussianBlur$"
 )

@@ -12,12 +12,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainwreck.code.arranged import arranged_alone
+from trainwreck.code.arranged import arranged_alone, arranged_between
 from trainwreck.code.calls import Call, last_name, written
 from trainwreck.code.chunks import first_chunk_again
 from trainwreck.code.cut_apart import column_shuffled, cut_apart
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.answer_margins import mask_beside
 from trainwreck.code.rehearsal.questions.beside_tables import put_beside, reordered_alone
 from trainwreck.code.rehearsal.questions.bootstrap import wrong_step
 from trainwreck.code.rehearsal.questions.buffers import reused
@@ -31,6 +32,7 @@ from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.order_for_rank import order_taken_for_rank
 from trainwreck.code.rehearsal.questions.own_pairs import beside_the_partner
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
+from trainwreck.code.rehearsal.questions.picked_twice import picked_twice
 from trainwreck.code.rehearsal.questions.picked_within import labels_of_others
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
 from trainwreck.code.rehearsal.questions.resets import state_stays
@@ -162,16 +164,8 @@ def find(project: Project) -> Iterator[Evidence]:
         order_taken_for_rank,
         labels_of_others,
     )
-    steps = (
-        never_put_back,
-        moved_early,
-        never_moved,
-        exchanged,
-        old_state_asked,
-        other_condition,
-        listed_otherwise,
-        sorted_alone,
-    )
+    steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition, listed_otherwise)
+    lists = (sorted_alone, picked_twice)
     read = (
         listed_in_any_order,
         put_beside,
@@ -180,12 +174,13 @@ def find(project: Project) -> Iterator[Evidence]:
         first_rows_again,
         steps_apart,
         state_stays,
+        mask_beside,
     )
-    yield from further(__name__, project, _written(project), *asked, *steps, *read)
+    yield from further(__name__, project, _written(project), *asked, *steps, *lists, *read)
 
 
 def _written(project: Project) -> Iterator[Evidence]:
-    for node, place, other in arranged_alone(project):
+    for node, place, other in (*arranged_alone(project), *arranged_between(project)):
         text = f"this is put in another order, {other} is not, and both are read by the same number"
         yield sighting(__name__, (node, place), text)
     for scope in project.scopes:

@@ -31,6 +31,7 @@ from trainwreck.code.rehearsal.questions.one_sided import scaled_there_alone
 from trainwreck.code.rehearsal.questions.read_back import labels_moved, logarithms_read
 from trainwreck.code.rehearsal.questions.refits import each_by_its_own, fitted_twice, own_statistics
 from trainwreck.code.rehearsal.questions.short_memory import short_memory
+from trainwreck.code.rehearsal.questions.worked_flows import not_undone
 from trainwreck.code.rule import sighting
 from trainwreck.code.scaled_unread import own_figures, scaled_in_vain
 from trainwreck.core.evidence import Evidence
@@ -82,6 +83,7 @@ def find(project: Project) -> Iterator[Evidence]:
         labels_moved,
         logarithms_read,
         short_memory,
+        not_undone,
     )
 
 

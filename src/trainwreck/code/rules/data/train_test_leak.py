@@ -29,14 +29,16 @@ from trainwreck.code.rehearsal.questions.folds import not_left_out
 from trainwreck.code.rehearsal.questions.held_twice import held_twice
 from trainwreck.code.rehearsal.questions.redrawn import from_one_seed
 from trainwreck.code.rehearsal.questions.same_part import same_part, same_slice
+from trainwreck.code.rehearsal.questions.sliced_lists import judged_is_slice
 from trainwreck.code.rehearsal.questions.splits import held_out_in_training, same_data
 from trainwreck.code.rehearsal.questions.told_negatives import held_out_spared
 from trainwreck.code.rehearsal.questions.unused_half import judged_by_the_taught
 from trainwreck.code.rehearsal.questions.whole_labels import held_out_labels
 from trainwreck.code.rehearsal.questions.window_spans import spans_overlap
+from trainwreck.code.rehearsal.questions.worked_splits import record_in_two_parts
 from trainwreck.code.rule import sighting
 from trainwreck.code.rules.evaluation.metric_mismatch_task import CLASSIFIERS, REGRESSORS
-from trainwreck.code.same_rows import given_twice, part_of_the_whole, ranges_overlap
+from trainwreck.code.same_rows import given_twice, part_of_the_whole, ranges_overlap, slices_overlap
 from trainwreck.code.scopes import Binding, Scope
 from trainwreck.code.seek import TRAINERS, assigned_name
 from trainwreck.core.evidence import Evidence
@@ -109,7 +111,7 @@ def main(x, y):
     return x_train, x_val
 """
 TRAIN = pattern(r"(^|_)(tr|train|training|fit)(_|$)|^train", re.IGNORECASE)
-HELD = pattern(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|eval)(_|$)", re.IGNORECASE)
+HELD = pattern(r"(^|_)(va|val|valid|validation|dev|test|te|holdout|held|eval)(_|$)", re.IGNORECASE)
 
 
 ADAPTS = pattern(r"adapt|tta|attack|adversar|invert|latent|finetune_on|online|prequential", re.IGNORECASE)
@@ -121,8 +123,8 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from further(
         __name__,
         project,
-        _written(project),
-        not_left_out,
+        further(__name__, project, _written(project), not_left_out),
+        counted_rows,
         held_out_in_training,
         from_one_seed,
         same_data,
@@ -134,7 +136,8 @@ def find(project: Project) -> Iterator[Evidence]:
         spans_overlap,
         held_out_spared,
         held_twice,
-        counted_rows,
+        record_in_two_parts,
+        judged_is_slice,
     )
 
 
@@ -143,8 +146,9 @@ def _written(project: Project) -> Iterator[Evidence]:
     yield from _sliced(project)
     yield from _trained_on_test(project)
     yield from _evaluated_on_train(project)
+    cut = () if WINDOWED.search(source(project)) else (slices_overlap,)  # a part may begin with what is only known
     for scope in project.scopes:
-        asked = (given_twice, part_of_the_whole, ranges_overlap)
+        asked = (given_twice, part_of_the_whole, ranges_overlap, *cut)
         for twice in (t for ask in asked for t in ask(project, scope)):
             yield sighting(__name__, (twice.node, twice.scope), twice.text)
 

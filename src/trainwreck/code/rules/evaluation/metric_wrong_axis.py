@@ -33,6 +33,7 @@ from trainwreck.code.rehearsal.questions.top_scores import (
     left_out_wins,
 )
 from trainwreck.code.rehearsal.questions.unused import stays_zero
+from trainwreck.code.rehearsal.questions.worked_figures import figure_wrong
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.seek import is_module
 from trainwreck.code.spine import ends
@@ -198,6 +199,7 @@ def find(project: Project) -> Iterator[Evidence]:
         any_of_the_samples,
         rank_turned,
         hits_of_all_pairs,
+        figure_wrong,
     )
 
 

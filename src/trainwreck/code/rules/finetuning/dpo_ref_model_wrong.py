@@ -19,6 +19,7 @@ from trainwreck.code.order import under_no_grad
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.answer_margins import reference_unused
 from trainwreck.code.rehearsal.questions.leashes import own_leash
 from trainwreck.code.rehearsal.questions.preferences import own_reference
 from trainwreck.code.rehearsal.questions.references import added, too_early, unrelated
@@ -121,7 +122,9 @@ MAX_DEPTH = 8
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), own_reference, added, unrelated, own_leash, too_early)
+    yield from further(
+        __name__, project, _written(project), own_reference, added, unrelated, own_leash, too_early, reference_unused
+    )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -16,6 +16,7 @@ from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.losses import bce_on_logits
 from trainwreck.code.rehearsal.questions.own_losses import squashed_logits
+from trainwreck.code.rehearsal.questions.shared_area import overlap_of_scores
 from trainwreck.code.rule import sighting
 from trainwreck.code.seek import loss_kind, losses
 from trainwreck.code.spine import call_ends, ends
@@ -62,7 +63,9 @@ BCE = {"bce", "binarycrossentropy"}
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(further(__name__, project, answers(__name__, project, bce_on_logits), squashed_logits))
+    found = list(
+        further(__name__, project, answers(__name__, project, bce_on_logits), squashed_logits, overlap_of_scores)
+    )
     yield from found
     if not found:
         yield from _written(project)

@@ -18,6 +18,7 @@ from trainwreck.code.objective import Term, objectives
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.answer_margins import both_raised
 from trainwreck.code.rehearsal.questions.attraction import pushed_apart
 from trainwreck.code.rehearsal.questions.box_penalties import penalty_turned
 from trainwreck.code.rehearsal.questions.corrupted import drawn_preferred
@@ -50,6 +51,7 @@ from trainwreck.code.rehearsal.questions.targets import error_raised
 from trainwreck.code.rehearsal.questions.uncertainty import unbounded
 from trainwreck.code.rehearsal.questions.variational import one_sign_wrong
 from trainwreck.code.rehearsal.questions.without_end import falls_without_end, labels_make_no_difference
+from trainwreck.code.rehearsal.questions.worked_flows import sign_wrong
 from trainwreck.code.rule import sighting
 from trainwreck.code.scopes import Scope
 from trainwreck.code.seek import is_loss
@@ -207,7 +209,7 @@ KINDS = {
 def find(project: Project) -> Iterator[Evidence]:
     if ASCENT.search(source(project)):
         return
-    asked = (one_sign_wrong, divergence, stretched, narrowed, against_sampler, unbounded, sides_exchanged)
+    asked = (one_sign_wrong, divergence, stretched, narrowed, against_sampler, unbounded, sides_exchanged, sign_wrong)
     found = next((f for q in asked if (f := list(answers(__name__, project, q)))), [])
     found = found or list(_written(project))
     yield from found
@@ -227,6 +229,7 @@ def find(project: Project) -> Iterator[Evidence]:
             labels_make_no_difference,
             single_scores,
             likelihood_minimised,
+            both_raised,
             smallness_punished,
             one_taken_off,
             pairs_apart,

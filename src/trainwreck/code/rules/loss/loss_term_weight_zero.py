@@ -27,6 +27,7 @@ from trainwreck.code.rehearsal.questions.never_counts import weight_stays_zero
 from trainwreck.code.rehearsal.questions.squashed import density_of_squashed, stretch_left_out
 from trainwreck.code.rehearsal.questions.unweighed import conditions_left_out, weight_never_read
 from trainwreck.code.rehearsal.questions.variational import logarithm_missing
+from trainwreck.code.rehearsal.questions.worked_flows import stretch_wrong
 from trainwreck.code.rule import sighting
 from trainwreck.code.terms import error_kinds, gaussian_kl
 from trainwreck.code.values import values
@@ -167,8 +168,16 @@ OPTIONAL = pattern(r"aux|reg|l1|l2|smooth|penal|distil|entropy|ent_|decay|consis
 
 def find(project: Project) -> Iterator[Evidence]:
     alone = (spread_free, weight_never_read, weight_stays_zero, conditions_left_out)
-    squashed = (stretch_left_out, density_of_squashed)
-    asked = (left_out, never_added, overwritten_sum, divergence_left_out, logarithm_missing, *squashed, *alone)
+    squashed = (stretch_left_out, density_of_squashed, stretch_wrong)
+    asked = (
+        left_out,
+        never_added,
+        overwritten_sum,
+        divergence_left_out,
+        logarithm_missing,
+        *squashed,
+        *alone,
+    )
     yield from further(__name__, project, _written(project), *asked)
 
 

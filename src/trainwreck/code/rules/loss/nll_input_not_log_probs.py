@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from trainwreck.code.facts import linear, made
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.answer_margins import probabilities_summed
 from trainwreck.code.rehearsal.questions.counted_losses import rates_as_logs
 from trainwreck.code.rehearsal.questions.densities import weights_free
 from trainwreck.code.rehearsal.questions.losses import nll_input
@@ -82,6 +83,7 @@ def find(project: Project) -> Iterator[Evidence]:
             weights_free,
             rates_as_logs,
             shares_for_logarithms,
+            probabilities_summed,
         )
     )
     yield from found

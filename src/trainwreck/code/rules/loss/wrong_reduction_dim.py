@@ -31,6 +31,7 @@ from trainwreck.code.rehearsal.questions.grouping import other_groups
 from trainwreck.code.rehearsal.questions.layer_order import picked_over_samples
 from trainwreck.code.rehearsal.questions.lengths import apart
 from trainwreck.code.rehearsal.questions.log_dets import reduced_otherwise
+from trainwreck.code.rehearsal.questions.next_values import centred_over_all
 from trainwreck.code.rehearsal.questions.normalising import other_axis as features_missed
 from trainwreck.code.rehearsal.questions.penalties import over_samples
 from trainwreck.code.rehearsal.questions.pixels import other_axis
@@ -143,6 +144,7 @@ def find(project: Project) -> Iterator[Evidence]:
         along_another_axis,
         across_tokens,
         shared_across_tokens,
+        centred_over_all,
         softened_along_another,
         one_square_for_all,
         columns_of_table,

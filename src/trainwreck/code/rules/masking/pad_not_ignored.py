@@ -18,8 +18,10 @@ from trainwreck.code.flow import Step, back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.answer_margins import unmasked_sum
 from trainwreck.code.rehearsal.questions.counted_losses import padded_frames
 from trainwreck.code.rehearsal.questions.padded import memory_padding_seen, padding_counts, padding_seen
+from trainwreck.code.rehearsal.questions.padded_last import state_of_padding
 from trainwreck.code.rehearsal.questions.padded_scores import diluted, padding_scored
 from trainwreck.code.rehearsal.questions.share_scores import padding_has_a_share
 from trainwreck.code.rehearsal.questions.stand_ins import tokens_counted
@@ -125,6 +127,8 @@ def find(project: Project) -> Iterator[Evidence]:
             mask_unread,
             padding_has_a_share,
             padding_scored,
+            unmasked_sum,
+            state_of_padding,
             diluted,
             padded_frames,
         )

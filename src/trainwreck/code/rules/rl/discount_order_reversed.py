@@ -22,6 +22,7 @@ from trainwreck.code.order import (
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.left_turned import left_turned
+from trainwreck.code.rehearsal.questions.next_values import summed_forwards
 from trainwreck.code.rehearsal.questions.returns import discounted_past, summed_so_far
 from trainwreck.code.rehearsal.questions.turning import unturned
 from trainwreck.code.rule import sighting
@@ -77,7 +78,9 @@ def returns_of(rewards, gamma):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from further(__name__, project, _written(project), discounted_past, unturned, left_turned, summed_so_far)
+    yield from further(
+        __name__, project, _written(project), discounted_past, unturned, left_turned, summed_so_far, summed_forwards
+    )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

@@ -15,6 +15,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.critics import advantage_as_target
 from trainwreck.code.rehearsal.questions.followers import unused
 from trainwreck.code.rehearsal.questions.moved_targets import moves_along, scaled_advantage
+from trainwreck.code.rehearsal.questions.next_values import chosen_elsewhere, one_step_for_several
 from trainwreck.code.rehearsal.questions.successors import (
     another_action,
     any_action,
@@ -76,5 +77,6 @@ def find(project: Project) -> Iterator[Evidence]:
         any_action,
         another_action,
     )
+    ahead = (chosen_elsewhere, one_step_for_several)
     questions = (advantage_as_target, end_turned, end_missing, same_state, discounted_twice, reward_discounted, unused)
-    yield from further(__name__, project, (), *questions, *of_next, scaled_advantage, moves_along)
+    yield from further(__name__, project, (), *questions, *of_next, scaled_advantage, moves_along, *ahead)

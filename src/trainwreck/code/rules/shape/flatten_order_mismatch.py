@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
 from trainwreck.code.rehearsal.questions.flattening import axes_swapped, orders_apart, rows_apart
+from trainwreck.code.rehearsal.questions.listed_across import listed_across
 from trainwreck.code.rehearsal.questions.stacked_apart import stacked_apart
 from trainwreck.core.evidence import Evidence
 
@@ -52,5 +53,11 @@ for x, y in DataLoader(data, 10, shuffle=True):
 
 def find(project: Project) -> Iterator[Evidence]:
     yield from further(
-        __name__, project, answers(__name__, project, orders_apart), axes_swapped, rows_apart, stacked_apart
+        __name__,
+        project,
+        answers(__name__, project, orders_apart),
+        axes_swapped,
+        rows_apart,
+        stacked_apart,
+        listed_across,
     )

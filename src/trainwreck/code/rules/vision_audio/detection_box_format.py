@@ -12,7 +12,9 @@ from collections.abc import Iterator
 
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import further
+from trainwreck.code.rehearsal.questions.background import met_by_a_class
 from trainwreck.code.rehearsal.questions.box_functions import offsets_not_undone, overlap_worked_out, worst_kept
+from trainwreck.code.rehearsal.questions.box_targets import taught_unconverted
 from trainwreck.code.rehearsal.questions.boxes import two_layouts
 from trainwreck.code.rehearsal.questions.decoded_boxes import decoded_centres
 from trainwreck.code.rehearsal.questions.overlaps import corner_for_centre, overlap_of_centres
@@ -61,4 +63,6 @@ GOOD = (
 def find(project: Project) -> Iterator[Evidence]:
     asked = (two_layouts, overlap_of_centres, corner_for_centre, decoded_centres, overlap_wrong, turned_box_wrong)
     found = list(further(__name__, project, (), *asked, read_in_another_layout))
-    yield from found or further(__name__, project, (), overlap_worked_out, offsets_not_undone, worst_kept)
+    yield from found or further(
+        __name__, project, (), overlap_worked_out, offsets_not_undone, met_by_a_class, worst_kept, taught_unconverted
+    )
