@@ -163,7 +163,8 @@ def end_at_hand(run: Rehearsing) -> Iterator[Answer]:
                 continue
             rows = [row[at] for row in loop.over.items if isinstance(row, tuple) and len(row) == len(target.elts)]
             flags = [r for r in rows if isinstance(r, Node) and any(n.op in FLAGS for n in near(r, 5))]
-            if rows and len(flags) == len(rows) and not any(_one_episode(f) for f in flags):
+            alone = any(_one_episode(f) or _emptied(run, f) for f in flags)
+            if rows and len(flags) == len(rows) and not alone:
                 told.add(id(node.place[0]))
                 yield Answer(node.place, "the end of an episode is at hand here, and does not stop the sum")
 
@@ -175,6 +176,13 @@ def _one_episode(flag: Node) -> bool:
     tests += [n.test for n in ast.walk(loop) if isinstance(n, ast.If)
               and any(isinstance(s, ast.Break | ast.Return) for s in n.body)] if loop is not None else []  # fmt: skip
     return any(not any(isinstance(n, ast.Compare) for n in ast.walk(t)) for t in tests)
+
+
+def _emptied(run: Rehearsing, flag: Node) -> bool:
+    """True where the end of an episode empties what the steps are gathered in: a window of one episode."""
+    known = {id(n) for n in near(flag, 6) if n.op in FLAGS}
+    tests = (t for e in run.tape if e.name == "clear" for t in e.tests)
+    return any(id(n) in known for t in tests if isinstance(t, Node) for n in near(t, 6))
 
 
 FLAGS = frozenset(["or", "and", "logical_or", "bitwise_or", "ge", "gt", "eq", "bool"])

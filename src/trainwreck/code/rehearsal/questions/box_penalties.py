@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import trained
 from trainwreck.code.rehearsal.questions.unions import ROWS, Boxes, box_arrays, of_intersection, worked
@@ -28,7 +28,7 @@ def penalty_turned(run: Rehearsing) -> Iterator[Answer]:
     for node in sorted(trained(run), key=lambda n: n.serial):
         if node.op not in ("add", "sub") or node.place is None or not node.grad:
             continue
-        overlap = next((n for n in list(ancestors(node))[:CLOSE] if n.op == "div" and of_intersection(n)), None)
+        overlap = next((n for n in near(node, CLOSE) if n.op == "div" and of_intersection(n)), None)
         boxes = box_arrays(node, True) if overlap is not None else []
         way = _layout(overlap, box_arrays(overlap, True)) if overlap is not None and len(boxes) == 2 else None
         if way is None:

@@ -31,7 +31,7 @@ def end_never_learned(run: Rehearsing) -> Iterator[Answer]:
             scored = next((n for n in ancestors(weighed) if n.op in LIKELIHOODS and n.grad), None)
             if scored is None or not _of_policy(scored):
                 continue
-            place = _turn_by_turn(mask) or _at_once(run, mask, scored)
+            place = _turn_by_turn(run, mask) or _at_once(run, mask, scored)
             if place is not None and id(place[0]) not in told:
                 told.add(id(place[0]))
                 text = "the end token is left out with what follows it: nothing teaches the policy to stop there"
@@ -44,7 +44,7 @@ def _of_policy(scored: Node) -> bool:
     return any(n.op in DRAWN for i in rest for n in ancestors(i, through=lambda n: n.op not in ("param", "linear")))
 
 
-def _turn_by_turn(mask: Node) -> Place | None:
+def _turn_by_turn(run: Rehearsing, mask: Node) -> Place | None:
     """``alive`` that is put aside after this turn's token has been looked at."""
     for joined in _made(mask):
         held = joined.inputs[0] if joined.op in ("stack", "cat") and joined.inputs else None
@@ -55,14 +55,15 @@ def _turn_by_turn(mask: Node) -> Place | None:
         for test in at.inputs[:2]:
             drawn = _token(test)
             if drawn is not None and drawn.turns == first.turns:
-                return next((p for p in (*_put_aside(held), first.place) if p is not None), None)
+                return next((p for p in (*_put_aside(run, first), first.place) if p is not None), None)
     return None
 
 
-def _put_aside(held: Value) -> Iterator[Place]:
-    first = held.items[0] if isinstance(held, Items) and held.items else None
-    if isinstance(first, Node) and first.op in ("clone", "float", "copy") and first.place is not None:
-        yield first.place
+def _put_aside(run: Rehearsing, first: Node) -> Iterator[Place]:
+    """Where the mask of a turn is put into the list."""
+    for event in run.tape:
+        if event.name == "append" and event.args and event.args[0] is first and event.place is not None:
+            yield event.place
 
 
 def _token(test: Value) -> Node | None:

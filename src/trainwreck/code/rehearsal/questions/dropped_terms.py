@@ -7,13 +7,17 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Node, Place
-from trainwreck.code.rehearsal.graph import ancestors, graph, opaque
+from trainwreck.code.rehearsal.graph import ancestors, graph, near, opaque
 from trainwreck.code.rehearsal.graph import reached as behind
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.gradients import backwards, held, reached, same_turn, steps
 from trainwreck.code.rehearsal.questions.optimizing import settled
+from trainwreck.code.rehearsal.questions.paths import key_of
 from trainwreck.code.rehearsal.questions.signs import ERRORS
 from trainwreck.code.rehearsal.questions.terms import divergences, reconstructions, terms
+
+CLOSE = 8
+"""Values between a sum and the losses that it is made of."""
 
 
 def never_added(run: Rehearsing) -> Iterator[Answer]:
@@ -94,17 +98,24 @@ def summed_at(run: Rehearsing, event: Event) -> Place:
 def overwritten_sum(run: Rehearsing) -> Iterator[Answer]:
     """A sum over a loop begins at zero and is overwritten in each turn: only the last loss runs backward, and those of
     the turns before hang in the graph for nothing."""
-    events = [e for e in backwards(run) if isinstance(e.subject, Node)]
-    used = {id(n) for e in (*events, *(e for e in run.tape if e.name == "grad")) for n in graph(e.subject)}
-    for event in events:
-        for last in _summed(event):
-            place = _overwriting(last, event)
-            if place is None or not last.grad or opaque(last):
-                continue
-            if any(id(n) not in used and _turn_before(n, last) for n in run.nodes):
-                text = "this is zero before the loop and overwritten in each turn: only the last loss is learned from"
-                yield Answer(place, text, (event.place,) if event.place is not None else ())
-                return
+    found = [(e, last, place) for e in backwards(run) for last in _summed(e)
+             if (place := _overwriting(last, e)) is not None and last.grad]  # fmt: skip
+    if not found:
+        return
+    learned = [e for e in run.tape if e.name in ("backward", "grad")]
+    used = {id(n) for e in learned for n in graph(e.subject)}
+    for event, last, place in found:
+        before = (n for n in run.nodes if id(n) not in used and _turn_before(n, last))
+        if not opaque(last) and any(_compared(n) != _compared(last) for n in before):
+            text = "this is zero before the loop and overwritten in each turn: only the last loss is learned from"
+            yield Answer(place, text, (event.place,) if event.place is not None else ())
+            return
+
+
+def _compared(value: Node) -> set[tuple[str, object]]:
+    """What the outputs meet in a loss: the last of several guesses at one thing may be all that is to count."""
+    return {(n.op, key_of(i)) for n in near(value, CLOSE) if n.grad and n.op != "param"
+            for i in n.inputs if isinstance(i, Node) and not i.grad and i.op != "param"}  # fmt: skip
 
 
 def _turn_before(node: Node, last: Node) -> bool:

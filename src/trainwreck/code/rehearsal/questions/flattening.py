@@ -239,8 +239,7 @@ def _filled(node: Node, axis: int) -> Source | None:
     counted = [isinstance(pick, Node) and pick.op == "counter" for pick in picks]
     if base.op not in CONSTANTS or sum(counted) != 1 or axis > 1:
         return None
-    at = counted.index(True)
-    return ("filled", axis if at == 0 else 1 - axis) if at < 2 else None
+    return ("filled", axis) if counted.index(True) == 0 else None
 
 
 CONSTANTS = frozenset(["zeros", "empty", "full", "ones"])

@@ -9,9 +9,10 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Obj, Place, is_module
 from trainwreck.code.rehearsal.holding import is_optimizer
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.gradients import going_on
 
 ANSWERS = (
-    "buffers", "running_mean", "running_var", "update_bn", "bn_update", "load_state_dict", "pretrained", "recalibrat",
+    "buffers", "running_mean", "running_var", "update_bn", "bn_update", "pretrained", "recalibrat",
     "state_dict().items", "state_dict().values",
 )  # fmt: skip
 """Words of a program that may bring the statistics along, or start from good ones."""
@@ -36,6 +37,8 @@ def statistics_left_behind(run: Rehearsing) -> Iterator[Answer]:
         if place is None or id(place[0]) in told or not isinstance(inner, Obj) or not _keeps_statistics(run, inner):
             continue
         runs = [e for e in run.tape if e.name == "forward" and e.subject is copy]
+        if _loaded(run, copy, runs[-1].serial if runs else 0):
+            continue
         before = [e for e in run.tape if e.name == "step" and is_optimizer(e.subject) and e.serial < copy.serial]
         if before and copy.name != "AveragedModel":
             continue  # copied from a network that had been trained: so were its statistics
@@ -46,6 +49,15 @@ def statistics_left_behind(run: Rehearsing) -> Iterator[Answer]:
         yield Answer(place, text, tuple(p for p in (runs[0].place,) if p is not None))
 
 
+def _loaded(run: Rehearsing, copy: Obj, last: int) -> bool:
+    """True where the copy, or what it was made of, is given a whole state by more than a job that goes on."""
+    loads = [e for e in run.tape if e.name == "load_state_dict"]
+    if not loads:
+        return any("load_state_dict" in walked.top.module.text for walked in run.project.walked.values())
+    early = [e for e in loads if is_module(e.subject) and e.serial not in going_on(run)]
+    return any(e.serial < copy.serial or (e.subject is copy and e.serial < last) for e in early)
+
+
 def _updated(run: Rehearsing, averaged: Obj) -> bool:
     return any(e.name == "update_parameters" and e.subject is averaged and e.turns for e in run.tape)
 
@@ -54,7 +66,8 @@ def _moved(run: Rehearsing, copy: Obj) -> Place | None:
     """Where the parameters of the copy are moved in a loop over parameters; None where that is not all that is done."""
     writes: list[Event] = []
     for param in run.parameters(copy)[0]:
-        later = [w for w in param.writes if w.turns and w.serial > copy.serial and w.place is not None]
+        written = [w for w in param.writes if w.name != "requires_grad" and w.serial > copy.serial]
+        later = [w for w in written if w.turns and w.place is not None]
         if not later:
             return None
         writes += later

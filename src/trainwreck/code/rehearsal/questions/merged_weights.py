@@ -199,7 +199,13 @@ def _second_name(run: Rehearsing, param: Value) -> Place | None:
         node, scope = place
         handed = isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in scope.params
         kept = isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)  # a part of another network
-        if handed and not kept and isinstance(obj, Obj) and is_module(obj) and any(p is param for p in run.parameters(obj)[0]):
+        if (
+            handed
+            and not kept
+            and isinstance(obj, Obj)
+            and is_module(obj)
+            and any(p is param for p in run.parameters(obj)[0])
+        ):
             return place[0], place[1]
     return None
 

@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal.questions.terms import number_of
 
 COMPARES = frozenset(["eq", "ge", "le", "gt", "lt", "isclose"])
 JOINED = frozenset(["or", "logical_or", "bitwise_or", "add", "maximum", "any"])
+BOTH = frozenset(["and", "logical_and", "bitwise_and"])
 Test = tuple[str, object, object]
 """A comparison by what it compares: two that are written alike are the same."""
 CASTS = STRUCTURE | {"astype", "bool", "array", "asarray", "copy", "int"}
@@ -108,8 +109,11 @@ def taken_at_end(run: Rehearsing) -> Iterator[Answer]:
             ends = _ends(going)
             earned = [_earned(s, 0) for s in (reward, *_summands(reward))] if ends else []
             if any(e and e <= ends for e in earned):
+                # a flag of the episode so far, that this very step sets before the reward is counted
+                flag = next((c for c in core(going) if c.op in BOTH and c.place is not None), None)
+                place = flag.place if flag is not None and flag.place is not None else node.place
                 text = "the reward is earned only where the episode ends, and this factor is zero there"
-                yield Answer(node.place, text)
+                yield Answer(place, text, (node.place,) if place is not node.place else ())
                 return
 
 
@@ -119,7 +123,7 @@ def _test(node: Node) -> Test:
 
 
 def _summands(value: Value, depth: int = 0) -> list[Value]:
-    if isinstance(value, Node) and value.op == "add" and depth < 6:
+    if isinstance(value, Node) and value.op in ("add", "sub") and depth < 6:
         return [s for i in value.inputs[:2] for s in _summands(i, depth + 1)]
     return [value]
 
@@ -131,6 +135,8 @@ def _ends(value: Value) -> set[Test]:
             return _alternatives(one.inputs[1], 0)
         if one.op in ("invert", "not", "logical_not") and one.inputs:
             return _alternatives(one.inputs[0], 0)
+        if one.op in BOTH:  # ``live & ~done``: zero where either is
+            return {test for item in one.inputs for test in _ends(item)}
     return set()
 
 
@@ -139,6 +145,8 @@ def _alternatives(value: Value, depth: int) -> set[Test]:
     for one in core(value) if depth < 12 else ():
         if one.op in COMPARES:
             found.add(_test(one))
+        elif one.op in BOTH:
+            found.add(("as it is", id(one), id(one)))
         elif one.op in ("or", "logical_or", "bitwise_or"):
             for item in one.inputs:
                 found |= _alternatives(item, depth + 1)
@@ -164,6 +172,8 @@ def _one_earned(node: Node, depth: int) -> set[Test]:
     inputs = node.inputs
     if node.op in COMPARES:
         return {_test(node)}
+    if node.op in BOTH:
+        return {("as it is", id(node), id(node))}
     if node.op in CASTS and inputs:
         return _earned(inputs[0], depth + 1)
     if node.op == "mul" and len(inputs) > 1:

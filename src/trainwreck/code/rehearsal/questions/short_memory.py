@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.paths import evaluated, moving, trained
 
@@ -25,6 +25,8 @@ KEEPS = frozenset(
     unsqueeze squeeze pad attribute values to_numpy cpu cuda part T transpose Series DataFrame""".split()
 )
 FAR = 20
+CLOSE = 12
+"""Values that one element of a running figure is put together from."""
 MOST = 400
 """Values that are looked at behind one input."""
 
@@ -32,7 +34,7 @@ MOST = 400
 def short_memory(run: Rehearsing) -> Iterator[Answer]:
     """The same call gives the training its feature from the whole series, of which windows are cut afterwards, and the
     evaluation from a window that was cut before: there its first elements know nothing of what came earlier."""
-    if not any(n.op in LOOKS_BACK for n in run.nodes):
+    if not any(n.op in LOOKS_BACK or _carried(n) is not None for n in run.nodes):
         return
     given = [(node, *_features(node)) for _, node in trained(run)]
     taught = [(node, f) for node, *found in given for f in found]
@@ -50,8 +52,9 @@ def short_memory(run: Rehearsing) -> Iterator[Answer]:
                 same = feature.place is not None and other.place is not None and feature.place[0] is other.place[0]
                 whole, before = _source(other)
                 if same and whole is base and before is None and _cut_after(learned, other):
+                    name = feature.op if feature.op != "setitem" else "this feature"
                     text = (
-                        f"{feature.op} looks back, and gets one window here; in the training it runs over the whole "
+                        f"{name} looks back, and gets one window here; in the training it runs over the whole "
                         "series, which is cut into windows afterwards: the first elements differ"
                     )
                     yield Answer(cut.place, text, _proof(other, event.place))
@@ -68,6 +71,9 @@ def _features(node: Node) -> list[Node]:
     for at, inner in enumerate(ancestors(node)):
         if at > MOST or inner.op == "param":
             break
+        if _carried(inner) is not None:
+            found.append(inner)
+            continue
         if inner.op not in LOOKS_BACK or inner.grad or "valid" in (*inner.inputs, *inner.options.values()):
             continue
         if inner.op not in TORCH or inner.options.get("padding") or _padded(inner):
@@ -75,15 +81,29 @@ def _features(node: Node) -> list[Node]:
     return found
 
 
+def _carried(node: Node) -> Node | None:
+    """The series of ``out[i] = a * series[i] + (1 - a) * out[i - 1]``, each element of which hangs on the last."""
+    if node.op != "setitem" or node.grad or len(node.inputs) < 3 or not isinstance(node.inputs[1], Node):
+        return None
+    taken = [n for n in near(node.inputs[1], CLOSE) if n.op == "getitem" and len(n.inputs) > 1]
+    before = any(n.inputs[0] is node.inputs[0] and n.inputs[1] is not node.inputs[2] for n in taken)
+    series = (n.inputs[0] for n in taken if n.inputs[1] is node.inputs[2] and n.inputs[0] is not node.inputs[0])
+    return (
+        next((s for s in series if isinstance(s, Node)), None) if before and isinstance(node.inputs[2], Node) else None
+    )
+
+
 def _padded(node: Node) -> bool:
     first = node.inputs[0] if node.inputs else None
-    return isinstance(first, Node) and any(n.op == "pad" for n in list(ancestors(first))[:6])
+    return isinstance(first, Node) and any(n.op == "pad" for n in near(first, 6))
 
 
 def _source(feature: Node) -> tuple[Node | None, Node | None]:
     """The series that a feature is made of, and where a part of it was cut out that begins late."""
     place = SERIES.get(feature.op, 0)
     at: Value = feature.inputs[place] if len(feature.inputs) > place else None
+    if feature.op == "setitem":
+        at = _carried(feature)
     cut: Node | None = None
     for _ in range(FAR):
         if not isinstance(at, Node):

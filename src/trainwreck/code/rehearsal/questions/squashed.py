@@ -114,8 +114,9 @@ def _start(value: Value) -> float | None:
             return None
         if value.op == "param":
             made = next(iter(parts(value.inputs[:1])), None)
-            first = value.inputs[0] if value.inputs else None
-            return number_of(made if made is not None else first)
+            if made is not None and made.op == "full" and len(made.inputs) > 1:
+                return number_of(made.inputs[1])
+            return number_of(made if made is not None else next(iter(value.inputs), None))
         if value.op not in STRUCTURE or not value.inputs:
             return None
         value = value.inputs[0]

@@ -16,6 +16,7 @@ from trainwreck.code.flow import back
 from trainwreck.code.pattern import pattern
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.filled_places import only_the_filled
 from trainwreck.code.rehearsal.questions.masks import turned_round
 from trainwreck.code.rehearsal.questions.padding_masks import padding_kept
 from trainwreck.code.rehearsal.questions.told_padding import tokens_left_out
@@ -56,7 +57,14 @@ def find(project: Project) -> Iterator[Evidence]:
         found = list(_written(project))
         yield from found
     if not found:
-        yield from further(__name__, project, answers(__name__, project, turned_round), reversed_order, tokens_left_out)
+        yield from further(
+            __name__,
+            project,
+            answers(__name__, project, turned_round),
+            reversed_order,
+            tokens_left_out,
+            only_the_filled,
+        )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

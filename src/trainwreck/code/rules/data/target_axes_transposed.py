@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.project import Project
-from trainwreck.code.rehearsal.questions import answers
+from trainwreck.code.rehearsal.questions import answers, further
+from trainwreck.code.rehearsal.questions.classes_first import rows_for_columns
 from trainwreck.code.rehearsal.questions.orientation import transposed
 from trainwreck.core.evidence import Evidence
 
@@ -51,4 +52,4 @@ GOOD = (
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    yield from answers(__name__, project, transposed)
+    yield from further(__name__, project, answers(__name__, project, transposed), rows_for_columns)

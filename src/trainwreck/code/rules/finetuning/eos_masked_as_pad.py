@@ -24,7 +24,7 @@ from trainwreck.code.scopes import Scope
 from trainwreck.core.evidence import Evidence
 from trainwreck.core.fix import Fix
 
-WORDS = ("eos_token", "ignore_index", "cross_entropy", "CrossEntropy", "nll_loss", "NLLLoss")
+WORDS = ("eos_token", "ignore_index", "cross_entropy", "CrossEntropy", "nll_loss", "NLLLoss", "multinomial")
 END = pattern(r"^(eos|eot|end|stop)(_|$)|_(eos|end|stop)(_|$)", re.IGNORECASE)
 PAD = pattern(r"^pad(_|$)|_pad(_|$)", re.IGNORECASE)
 BAD = (
