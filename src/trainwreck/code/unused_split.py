@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.calls import last_name
 from trainwreck.code.project import Project
+from trainwreck.code.same_rows import part_of
 from trainwreck.code.scopes import Scope
 from trainwreck.core.row import Row
 
@@ -80,7 +81,10 @@ def _parts(project: Project, scope: Scope) -> Iterator[Part]:
             names = {n for n in names if n.strip("_")}
             name = last_name(node.value.func)
             own = name in LOADERS or any(f.name == name for f in project.functions)
-            if names and own:
+            kinds = {part_of(n) for n in names}
+            if own and len(kinds) == len(names) >= PARTS and "" not in kinds:  # one call gives all parts
+                yield from (Part(frozenset([n]), f"line {node.lineno}", node.end_lineno or node.lineno) for n in names)
+            elif names and own:
                 yield Part(frozenset(names), name, node.end_lineno or node.lineno)
 
 

@@ -83,7 +83,13 @@ def _weighed(run: Rehearsing, scored: Node) -> Iterator[tuple[Node, Node]]:
             for mask in user.inputs[:2] if user.op == "mul" else ():
                 if isinstance(mask, Node) and not mask.grad:
                     yield user, mask
-        level = [u for u in following if u.op in KEPT - {"mul"}]
+        level = [u for u in following if u.op in KEPT - {"mul"} or _first_only(u)]
+
+
+def _first_only(node: Node) -> bool:
+    """``x[..., 0]``: the axis of one element that a gather leaves."""
+    index = node.inputs[1] if node.op == "getitem" and len(node.inputs) > 1 else None
+    return isinstance(index, tuple) and len(index) == 2 and index[0] is Ellipsis and index[1] == 0
 
 
 def _tokens(scored: Node) -> tuple[Value, Trail] | None:
@@ -139,7 +145,7 @@ def unmasked_sum(run: Rehearsing) -> Iterator[Answer]:
             after = [scored]
             for _ in range(4):
                 after = [u for n in after for u in table.get(id(n), ()) if u.grad]
-                if not all(u.op in STRUCTURE - {"getitem"} for u in after):
+                if not all(u.op in STRUCTURE - {"getitem"} or _first_only(u) for u in after):
                     break
             sums = [u for u in after if u.op in ("sum", "mean")]
             if sums and len(sums) == len(after) and sums[0].place is not None:

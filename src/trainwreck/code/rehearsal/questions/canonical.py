@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trainwreck.code.rehearsal.domain import Items, Node, Table, Value
+from trainwreck.code.rehearsal.domain import External, Items, Node, Table, Value
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE
 
 RANDOM = frozenset(
@@ -69,6 +69,8 @@ _FIXED = (
 
 
 def _slice(value: Value) -> object:
+    if isinstance(value, External):
+        return ("external", value.dotted)
     kind = getattr(value, "kind", "")
     ends = getattr(value, "args", ())
     if kind == "builtins.slice" and all(e is None or isinstance(e, int) for e in ends):

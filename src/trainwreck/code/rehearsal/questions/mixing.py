@@ -29,7 +29,7 @@ def unmixed_labels(run: Rehearsing) -> Iterator[Answer]:
         moved = [(t, y) for t, y in labelled if _moved(y, index)]
         if not moved:
             text = "the inputs are mixed with others of the batch, and the labels are those of the first only"
-            place = _mixed_at(event, labelled[0][0], index) or node.place
+            place: Place = _mixed_at(event, labelled[0][0], index) or node.place
             picked = any(n.op in PICKS and n is not index and n.inputs[-1] is index and n.place is not None
                          and not any(i is n for m in ancestors(node) for i in m.inputs) for n in run.nodes)  # fmt: skip
             if not picked and place[1] is not node.place[1] and node.stack:
@@ -38,9 +38,9 @@ def unmixed_labels(run: Rehearsing) -> Iterator[Answer]:
             return
         plain = [(t, y) for t, y in labelled if not _moved(y, index)]
         if len(moved) == 1 and len(plain) == 1:
-            place = _mixed_at(event, moved[0][0], index)
-            if any(_same_share(f, share) for f in moved[0][0].factors) and place is not None:
-                yield Answer(place, "the shares of the two labels are turned round", (node.place,))
+            second = _mixed_at(event, moved[0][0], index)
+            if any(_same_share(f, share) for f in moved[0][0].factors) and second is not None:
+                yield Answer(second, "the shares of the two labels are turned round", (node.place,))
                 return
 
 

@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal.questions.roles import trained
 
 SPREADS = CASTS | {"unsqueeze", "expand", "expand_as", "repeat", "repeat_interleave", "getitem", "long", "either"}
 """What an order goes through to be an index: cut, and repeated for each feature."""
+DEEP = 12
 MADE = frozenset(["argsort", "randperm", "permutation"])
 
 
@@ -37,11 +38,15 @@ def _order(node: Node) -> Node | None:
         return None
     given: list[Value] = [*node.inputs[1:], node.options.get("index")]
     for index in (p for item in given for p in parts(item)):
-        for inner in ancestors(index, through=lambda n: n.op in SPREADS):
+        inner = index
+        for _ in range(DEEP):
             if inner.op in MADE:
                 return inner
-            if inner.op not in SPREADS:
+            # of ``labels[order]`` it is the labels that are picked by: what is looked up, not by which numbers
+            first = next(parts(inner.inputs[:1]), None) if inner.op in SPREADS else None
+            if first is None:
                 break
+            inner = first
     return None
 
 

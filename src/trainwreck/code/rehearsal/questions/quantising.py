@@ -123,7 +123,8 @@ def blocked(run: Rehearsing) -> Iterator[Answer]:
                     continue
                 if _hung(term.node) & encoder or any(_hung(t.node) & encoder for t in found if _beyond(t, look)):
                     continue
-                place = given.place or look.node.place
+                other = next((p for p, v in run.memo.get("aliases", ()) if v is given), None)
+                place = other or given.place or look.node.place
                 if place is not None and id(place[0]) not in told:
                     told.add(id(place[0]))
                     text = "no gradient passes the nearest code: the encoder learns nothing from the reconstruction"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from trainwreck.code.rehearsal.domain import Place
+from trainwreck.code.scopes import Scope
 
 
 def length_given(formula: Place) -> Place | None:
@@ -15,8 +16,10 @@ def length_given(formula: Place) -> Place | None:
     function = node if isinstance(node, ast.Lambda) else None
     own = {a.arg for a in function.args.args} if function is not None else set(scope.params)
     found: list[Place] = []
-    for name in {n.id for side in below for n in ast.walk(side) if isinstance(n, ast.Name)} - own:
-        holder = scope
+    in_calls = {id(i) for side in below for c in ast.walk(side) if isinstance(c, ast.Call) for i in ast.walk(c)}
+    named = {n.id for side in below for n in ast.walk(side) if isinstance(n, ast.Name) and id(n) not in in_calls}
+    for name in named - own:
+        holder: Scope | None = scope
         while holder is not None and name not in holder.bindings:
             holder = holder.parent
         bound = holder.bindings[name] if holder is not None else []

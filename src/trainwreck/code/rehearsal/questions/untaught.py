@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node
+from trainwreck.code.rehearsal.domain import Event, Node, Place
 from trainwreck.code.rehearsal.graph import OPAQUE, ancestors, graph, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.cuts import DETACHES
 from trainwreck.code.rehearsal.questions.gradients import steps
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import Term, losses_of
+from trainwreck.core.row import Row
 
 HARD = frozenset(["argmax", "max", "multinomial", "sample", "argsort"])
 PLACED = frozenset("index_add index_add_ index_copy index_copy_ setitem scatter scatter_add index_put where".split())
@@ -28,6 +30,37 @@ def untaught_router(run: Rehearsing) -> Iterator[Answer]:
 
     Not meant: scores that also weigh what was chosen, a choice that is told by a target or paid for, straight-through
     estimates (all give another term with a gradient)."""
+    for found in _untaught(run):
+        if found.cut is None:
+            text = "this choice is all that links these scores with the task's loss, and no gradient passes it: "
+            text += "only a term that keeps the choices even reaches the layer behind them"
+            places = (found.choice.place, found.even.place, found.event.place)
+            yield Answer(found.place, text, tuple(p for p in places if p is not None and p is not found.place))
+            return
+
+
+def weight_cut_off(run: Rehearsing) -> Iterator[Answer]:
+    """The same where the scores do weigh what was chosen, cut off from their layer."""
+    for found in _untaught(run):
+        if found.cut is not None and found.cut.place is not None:
+            text = "what these scores weigh teaches them nothing: they are cut off here, and only a term that keeps "
+            text += "the choices even reaches the layer behind them"
+            yield Answer(found.cut.place, text, tuple(p for p in (found.place, found.event.place) if p is not None))
+            return
+
+
+class Untaught(Row):
+    """A choice by scores that the task's loss does not reach, and where what was chosen is put together."""
+
+    choice: Node
+    event: Event
+    even: Node
+    place: Place
+    cut: Node | None
+    """Where the scores are cut off on their way into that loss."""
+
+
+def _untaught(run: Rehearsing) -> Iterator[Untaught]:
     if not steps(run):
         return
     for event, found in losses_of(run):
@@ -39,14 +72,16 @@ def untaught_router(run: Rehearsing) -> Iterator[Answer]:
             behind = [n for t in apart for n in ancestors(t.node)]
             led = any(n is choice for n in behind)
             if led and not any(n.grad and n.op in OPAQUE for n in behind) and choice.place is not None:
-                text = "this choice is all that links these scores with the task's loss, and no gradient passes it: "
-                text += "only a term that keeps the choices even reaches the layer behind them"
                 placed = [n for n in behind if n.op in PLACED and n.grad and n.place is not None]
                 mine = [n.place for n in placed if any(i is choice for i in near(n.inputs[1:], NEAR))]
-                places = (choice.place, reaching[0].node.place, event.place)
                 place = next((p for p in mine if p is not None), choice.place)
-                yield Answer(place, text, tuple(p for p in places if p is not None and p is not place))
-                return
+                cuts = (n for n in behind if n.op in DETACHES and n.place is not None)
+                cut = next((n for n in cuts if any(_scores(m, weight) for m in ancestors(n, through=_moves))), None)
+                yield Untaught(choice, event, reaching[0].node, place, cut)
+
+
+def _moves(node: Node) -> bool:
+    return node.op in MOVES or node.op in HARD or node.op in DETACHES or node.op == "topk"
 
 
 def _sides(term: Term) -> tuple[Node, ...]:

@@ -313,6 +313,8 @@ def _twice(value: Node) -> Place | None:
         for _ in range(6):
             if at.op in JOINS and at.inputs and isinstance(at.inputs[0], tuple | Items):
                 items = list(parts(at.inputs[0]))
+                if isinstance(at.inputs[0], Items) and (at.inputs[0].more or at.inputs[0].length not in (None, 2)):
+                    break  # two that stand for many
                 if len(items) == 2 and (items[0] is items[1] or canon(items[0]) == canon(items[1])):
                     return at.place
                 if len(items) == 2 and storage(items[0]) is storage(items[1]) and _changed(items[1]):

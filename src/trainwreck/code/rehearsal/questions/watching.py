@@ -97,7 +97,7 @@ def _rows_of(run: Rehearsing, given: Iterable[tuple[Event, Node]]) -> dict[int, 
     found: dict[int, set[object]] = {}
     for event, node in given:
         keys = found.setdefault(id(event), set())
-        keys |= {(id(p.root), tuple(s.key for s in p.fixed)) for p in paths(run, node) if p.fixed}
+        keys |= {(id(p.root), tuple(s.key for s in p.fixed)) for p in paths(run, node)}
     return {event: frozenset(keys) for event, keys in found.items()}
 
 

@@ -19,7 +19,7 @@ SCORES = frozenset(
     """accuracy_score f1_score balanced_accuracy_score roc_auc_score mean_squared_error mean_absolute_error r2_score
     root_mean_squared_error""".split()
 )
-JUDGES = SCORES | {"eq", "ne", "sub", *ERRORS}
+JUDGES = SCORES | {"eq", "ne", "sub", *ERRORS, *CLASSES}
 CHANGED = frozenset("setitem where masked_fill either masked_fill_ index_fill_ index_copy scatter clone_ copy_".split())
 """What may take the labels of some rows out."""
 
@@ -48,6 +48,32 @@ def held_out_labels(run: Rehearsing) -> Iterator[Answer]:
                 text = "the loss takes the labels of all rows, those among them that are held out for the evaluation"
                 yield Answer(loss.place, text, (seen.place,) if seen.place is not None else ())
                 break
+            later = [(j, held) for j, held in judged if j.serial > loss.serial and _same(held.root, way.root)]
+            masks = {id(m): m for _, held in later for m in _masks(held)}
+            mine = _masks(way)
+            met = next((j for j, held in later for h in _masks(held) if _covered(mine, h, masks)), None)
+            if met is not None:
+                told.add(id(loss.place[0]))
+                text = "the mask of this loss holds rows as well that are held out for the evaluation"
+                yield Answer(loss.place, text, (met.place,) if met.place is not None else ())
+                break
+
+
+def _masks(way: Path) -> list[Node]:
+    return [s.index for s in way.steps if isinstance(s.index, Node)]
+
+
+def _covered(mine: list[Node], held: Node, judged: dict[int, Node]) -> bool:
+    """True where the rows of a mask of the evaluation are among those of the training: ``train | valid``, or all that
+    another part, which is evaluated as well, leaves."""
+    for mask in mine:
+        parts_of = [i for i in mask.inputs if isinstance(i, Node)]
+        if mask.op in ("or", "logical_or", "bitwise_or") and (held in parts_of or _covered(parts_of, held, judged)):
+            return True
+        turned = mask.op in ("invert", "logical_not", "not") and len(parts_of) == 1
+        if turned and parts_of[0] is not held and id(parts_of[0]) in judged and _filled(parts_of[0]) and _filled(held):
+            return True
+    return False
 
 
 def _is_loss(run: Rehearsing, node: Node) -> bool:

@@ -34,9 +34,9 @@ def figure_wrong(run: Rehearsing) -> Iterator[Answer]:
         if not isinstance(function.node, FunctionNode) or function.owner is not None or function.node.decorator_list:
             continue
         for names, wrong in FIGURES:
-            found = wrong(run, function) if names.search(function.name) else ""
+            found = wrong(run, function) if names.search(function.name) and _asked(function, wrong) else ""
             if found:
-                yield Answer(_place(function), found)
+                yield Answer(_place(function, turned=wrong is _area or found.startswith(TURNED)), found)
                 return
         least = _least_of_three(function)
         if least is not None and (found := _distance_of_texts(run, function)):
@@ -46,6 +46,30 @@ def figure_wrong(run: Rehearsing) -> Iterator[Answer]:
 
 NOTHING = math.nan
 """An order of the arguments that comes to no number."""
+
+
+def _asked(function: Scope, wrong: Callable[[Rehearsing, Scope], str]) -> bool:
+    """True where the arguments are answers and truths: a curve that is handed on as such is no ranking."""
+    if wrong in (_both, _dice):
+        return not _by_classes(function)
+    if wrong in (_area, _precision):
+        names = [n.lower() for n in function.positional]
+        return any(map(RANKED.search, names)) and not any(map(CURVE.search, names))
+    return True
+
+
+RANKED = re.compile(r"score|pred|prob|logit|risk|output|^(p|s|yhat|y_hat|sim|conf)$")
+CURVE = re.compile(r"fpr|tpr|recall|precision|^rec|^prec|curve|^xs?$")
+
+
+def _by_classes(function: Scope) -> bool:
+    """True for a figure that is put together from those of several classes: ours are two, and it may count more."""
+    loops = any(isinstance(n, ast.For | ast.comprehension) for n in function.nodes)
+    return loops or any(isinstance(n, ast.Call) and last_name(n.func) in TABLES for n in function.nodes)
+
+
+TABLES = frozenset(["bincount", "one_hot", "eye", "confusion_matrix", "unique", "scatter_", "scatter_add_", "add.at"])
+TURNED = "a reversed order"
 
 
 def _worked(run: Rehearsing, function: Scope, given: Sequence[Sequence[float]]) -> list[float]:
@@ -93,7 +117,10 @@ def _precision(run: Rehearsing, function: Scope) -> str:
     best, worst = (_worked(run, function, (s, LABELS)) for s in (LABELS_SCORED, [1 - s for s in LABELS_SCORED]))
     if not best or not worst or any(abs(a - 1) < SMOOTHED and b < 1 - COARSE for a, b in zip(best, worst, strict=True)):
         return ""
-    return f"a perfect order has {_first(best):.2g} by this, and its reverse {_first(worst):.2g}"
+    high, low = _first(best), _first(worst)
+    if low > high:
+        return f"{TURNED} has {low:.2g} by this, and a perfect one {high:.2g}"
+    return f"a perfect order has {high:.2g} by this, and its reverse {low:.2g}"
 
 
 LABELS_SCORED = tuple(label * 0.5 + 0.01 * n for n, label in enumerate(LABELS))
@@ -174,13 +201,13 @@ def _distance_of_texts(run: Rehearsing, function: Scope) -> str:
     return ""
 
 
-def _place(function: Scope) -> Place:
-    """Where the order is taken, or the last quotient."""
+def _place(function: Scope, *, turned: bool) -> Place:
+    """Where the order is taken, if it is turned round, else the last quotient."""
     orders = [
         n for n in function.nodes if isinstance(n, ast.Call) and last_name(n.func) in ("argsort", "sort", "sorted")
     ]
     quotients = [n for n in function.nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)]
-    chosen = orders[:1] or quotients[-1:]
+    chosen = (orders[:1] if turned else []) or quotients[-1:] or orders[:1]
     return statement_of(function, chosen[0]) if chosen else (function.node, function)
 
 

@@ -13,11 +13,11 @@ from contextlib import suppress
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import CHOSEN_BY, Event, Node, Place, candidates
-from trainwreck.code.rehearsal.graph import ancestors
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.flows import is_density, stretches
 from trainwreck.code.rehearsal.questions.log_dets import left_out, reduced_otherwise
-from trainwreck.code.rehearsal.questions.roles import RAW, backwards
+from trainwreck.code.rehearsal.questions.roles import JOINS, RAW, backwards
 from trainwreck.code.rehearsal.questions.terms import Term, terms
 from trainwreck.code.rehearsal.trial.bench import Array, Bench, Unknown
 from trainwreck.core.row import Row
@@ -27,10 +27,13 @@ STEP = 1e-5
 CLOSE = 1e-3
 """Differences of this size come from the Jacobian's own rounding."""
 WIDTHS = range(2, 17)
+CANDIDATES = 40
+"""Values from the first on that all weights stand behind: one of them is the sample."""
 LARGEST = 1e4
 """Latents beyond it leave too few digits."""
 SCALE = 0.3
 """Deviation of our weights: large enough to stretch, small enough not to saturate."""
+SUMS = frozenset(["add", "sub", "mul", "div"])
 TAKES = frozenset(["randn", "randn_like", "normal", "sample"])
 
 
@@ -85,13 +88,13 @@ def _flow(run: Rehearsing) -> Flow | None:
         for base in terms(event.subject):
             squared = is_density(base.node) and base.node.op != "log_prob" and base.node.grad and base.sign
             latent = base.node.inputs[0] if squared and base.node.inputs else None
-            if not isinstance(latent, Node) or not stretches(base.node) or not _wide(latent):
+            if not isinstance(latent, Node) or not stretches(base.node):
                 continue
-            density = next((n for n in base.path if len(n.shape.dims) == 1 and not n.shape.open), None)
+            density = next((n for n in base.path if len(n.shape.dims) == 1), None)
             inside = ancestors(latent, through=lambda n: n.grad)
-            data = [n for n in inside if not n.grad and _wide(n) and n.shape.dims[1] == latent.shape.dims[1]]
-            if density is not None and len({id(n) for n in data}) == 1:
-                return Flow(event, base, data[0], latent, density)
+            data = {id(n): n for n in inside if not n.grad and _wide(n)}
+            if density is not None and len(data) == 1:
+                return Flow(event, base, next(iter(data.values())), latent, density)
     return None
 
 
@@ -256,46 +259,69 @@ def _sampled(run: Rehearsing, found: Flow, weights: _Weights) -> Answer | None:
     import numpy as np
 
     behind = list(ancestors(found.latent, through=lambda n: n.grad or n.op == "param"))
-    params = {id(n) for n in behind if n.op == "param"}
-    width = found.latent.shape.dims[1]
-    chain: list[Node] = []
-    start: Node | None = None
-    for node in run.nodes:
-        if node.grad or node.serial < found.latent.serial or not _wide(node) or node.shape.dims[1] != width:
-            continue
-        inner = list(ancestors(node))
-        drawn = {id(n): n for n in inner if n.op in TAKES and _wide(n)}
-        if len(drawn) == 1 and any(id(n) in params for n in inner):
-            drawn_one = next(iter(drawn.values()))
-            start = start or drawn_one
-            if drawn_one is start and node is not start:
-                chain.append(node)
-    last = next((n for n in chain if params <= {id(m) for m in ancestors(n)}), None)
+    params = {id(n): 1 << k for k, n in enumerate(n for n in behind if n.op == "param")}
+    width = found.data.shape.dims[1]
+    drawn = (n for n in run.nodes if n.serial > found.latent.serial and n.op in TAKES and not n.grad and _wide(n))
+    start = next((n for n in drawn if n.shape.dims[1] == width), None)
+    chain, last = _made_of(run, start, params) if start is not None else ([], None)
     if start is None or last is None:
         return None
     rows = _rows(found.data)
     given = {id(found.data): rows}
     latent = weights.work(found.latent, given)
     trial = _Trial({id(start): latent}, weights)
-    again = trial.work(last)
-    known = again.shape == rows.shape and np.all(np.isfinite(again)) and np.abs(latent).max() < LARGEST
-    if not known or np.abs(again - rows).max() < CLOSE:
+    ends: list[Array] = []
+    for node in [n for n in chain if n.serial >= last.serial][:CANDIDATES]:
+        with suppress(Unknown):
+            ends.append(trial.work(node))
+    ends = [e for e in ends if e.shape == rows.shape]
+    known = bool(ends) and all(np.all(np.isfinite(e)) for e in ends) and np.abs(latent).max() < LARGEST
+    if not known or any(np.abs(e - rows).max() < CLOSE for e in ends):
         return None
     branches = {id(c) for n in run.nodes if n.op == "either" for c in candidates(n) if isinstance(c, Node)}
-    met = [weights.work(n, given) for n in behind if _wide(n) and (n.grad or n is found.data)]
+    met = [v for n in behind if (n.grad or n is found.data) and (v := _worked(weights, n, given)) is not None]
     for node in chain:
         value = trial.known.get(id(node))
-        if value is None or node.op in RAW or id(node) in branches:
+        if value is None or value.shape != rows.shape or node.op in RAW or id(node) in branches:
             continue
         if not any(m.shape == value.shape and np.abs(m - value).max() < CLOSE for m in met):
-            place = _loop_of(node, found, params) or _outside(node, {id(n.place[0]) for n in behind if n.place})
+            place = _loop_of(node, found, params) or _outside(_half(node), {id(n.place[0]) for n in behind if n.place})
             text = "the sampler does not undo the flow here: given the latent of a row it makes another row of it"
             proof = tuple(p for p in (found.latent.place, found.event.place) if p is not None)
             return Answer(place, text, proof) if place is not None else None
     return None
 
 
-def _loop_of(node: Node, found: Flow, params: set[int]) -> Place | None:
+def _made_of(run: Rehearsing, start: Node, params: dict[int, int]) -> tuple[list[Node], Node | None]:
+    """What is computed from a draw with the weights of the flow, and the first that all of them stand behind."""
+    bits, chain, last = {id(start): 0}, list[Node](), None
+    every = sum(params.values())
+    known: dict[int, int] = dict(params)
+    for node in run.nodes:
+        if node.op == "param":
+            continue
+        inner = [n for i in (*node.inputs, *node.options.values()) for n in parts(i)]
+        found = 0
+        for one in inner:
+            found |= known.get(id(one), 0)
+        known[id(node)] = known.get(id(node), 0) | found
+        if node.grad or not any(id(n) in bits for n in inner):
+            continue
+        bits[id(node)] = known[id(node)]
+        chain.append(node)
+        if known[id(node)] == every and last is None and node.op not in RAW:
+            last = node
+    return chain, last
+
+
+def _worked(weights: _Weights, node: Node, given: dict[int, Array]) -> Array | None:
+    try:
+        return weights.work(node, given)
+    except Unknown:
+        return None
+
+
+def _loop_of(node: Node, found: Flow, params: dict[int, int]) -> Place | None:
     """The loop over the layers, where the first one that the sampler undoes is not the last of the flow."""
     mine = {id(n) for n in ancestors(node) if id(n) in params}
     order = [n for n in ancestors(found.latent, through=lambda n: n.grad or n.op == "param") if id(n) in params]
@@ -304,6 +330,14 @@ def _loop_of(node: Node, found: Flow, params: set[int]) -> Place | None:
     if mine & latest or turn is None or not isinstance(turn.node, ast.For):
         return None
     return turn.node.iter, turn.scope
+
+
+def _half(node: Node) -> Node:
+    """Of two halves that are put together again the one that was computed."""
+    joined = next((c for c in candidates(node) if isinstance(c, Node)), node) if node.op == "either" else node
+    halves = [n for n in parts(joined.inputs[:1]) if n.op in SUMS] if joined.op in JOINS else []
+    own = joined.place[1] if joined.place is not None else None
+    return halves[0] if len(halves) == 1 and halves[0].place is not None and halves[0].place[1] is own else node
 
 
 def _outside(node: Node, shared: set[int]) -> Place | None:

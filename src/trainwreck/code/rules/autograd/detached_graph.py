@@ -26,6 +26,7 @@ from trainwreck.code.rehearsal.questions.cuts import detached
 from trainwreck.code.rehearsal.questions.equations import derivative_cut_off, derivative_of_a_number
 from trainwreck.code.rehearsal.questions.partly import latent_cut_off
 from trainwreck.code.rehearsal.questions.summands import without_gradient
+from trainwreck.code.rehearsal.questions.untaught import weight_cut_off
 from trainwreck.code.rule import guess, sighting
 from trainwreck.code.spine import RESHAPES
 from trainwreck.code.surface import Surface
@@ -111,6 +112,7 @@ def find(project: Project) -> Iterator[Evidence]:
             cut_off,
             judges_another,
             never_asked,
+            weight_cut_off,
         )
         yield from further(__name__, project, first, *asked)
 

@@ -27,11 +27,12 @@ from trainwreck.code.order import (
 from trainwreck.code.project import Project
 from trainwreck.code.rehearsal.questions import answers
 from trainwreck.code.rehearsal.questions.ranks import same_order
+from trainwreck.code.rehearsal.questions.told_epochs import never_told
 from trainwreck.code.rule import sighting
 from trainwreck.code.topics import PROCESSES
 from trainwreck.core.evidence import Evidence
 
-WORDS = PROCESSES
+WORDS = (*PROCESSES, "set_epoch")
 BAD = (
     """
 from torch.utils.data import DataLoader
@@ -113,7 +114,7 @@ def main(train, val, model, opt, epochs):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    found = list(answers(__name__, project, same_order))
+    found = list(answers(__name__, project, same_order)) or list(answers(__name__, project, never_told))
     yield from found or _seen(project)
 
 

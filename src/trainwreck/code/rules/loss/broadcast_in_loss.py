@@ -98,8 +98,8 @@ SHAPING = ("squeeze", "flatten", "view", "reshape", "[:, 0]", "[..., 0]", "ravel
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (broadcast, all_with_all, errors_of_all_pairs)
-    rehearsed = next((found for question in asked if (found := list(answers(__name__, project, question)))), [])
+    rehearsed = list(answers(__name__, project, broadcast)) or list(answers(__name__, project, all_with_all))
+    rehearsed = rehearsed or list(answers(__name__, project, errors_of_all_pairs))
     found = list(_written(project, {e.where.line for e in rehearsed}))
     yield from found or rehearsed
 
