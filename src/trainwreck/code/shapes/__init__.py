@@ -9,7 +9,7 @@ from contextlib import suppress
 from trainwreck.code.calls import Call, default_of
 from trainwreck.code.project import Project
 from trainwreck.code.scopes import FunctionNode, Scope
-from trainwreck.code.shapes.domain import UNKNOWN, Clash, Instance
+from trainwreck.code.shapes.domain import UNKNOWN, Clash, Instance, Layer
 from trainwreck.code.shapes.expressions import Reading
 from trainwreck.code.shapes.reading import Frame, Spent
 
@@ -51,7 +51,8 @@ class _Questions:
     def stack(self, call: Call) -> None:
         frame = Frame(call.scope, {})
         layer = self.reading.value(call.node, frame)
-        self.reading.called(layer, [UNKNOWN], {}, frame)
+        if isinstance(layer, Layer | Instance):  # not a ``Sequential`` of another library
+            self.reading.called(layer, [UNKNOWN], {}, frame)
 
     def network(self, owner: Scope, args: dict[str, object]) -> None:
         frame = Frame(owner.parent or owner, {})

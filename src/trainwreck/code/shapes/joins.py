@@ -112,6 +112,8 @@ def created(name: str, args: Sequence[Value], options: Mapping[str, Value], call
         given = [sizes]
     elif name == "full" or (numpy and name in ("zeros", "ones", "empty", "random", "standard_normal")):
         given = args[:1]
+    if len(given) == 1 and isinstance(given[0], tuple) and not given[0]:
+        return Shape((), False, call)  # ``torch.zeros(())``: a number
     if len(given) == 1 and isinstance(given[0], tuple | Items):
         given = given[0].items if isinstance(given[0], Items) else given[0]
     elif len(given) == 1 and given[0] is UNKNOWN:

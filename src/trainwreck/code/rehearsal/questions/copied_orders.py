@@ -15,11 +15,11 @@ DEEP = 4
 
 
 class Copied(Row):
-    """``name`` holds each element of ``sources`` ``count`` times, side by side (a a b b) or not (a b a b)."""
+    """``name`` holds each element of ``sources`` so many ``times``, side by side (a a b b) or not (a b a b)."""
 
     name: str
     sources: frozenset[str]
-    count: str
+    times: str
     beside: bool
     node: ast.Assign
 
@@ -31,10 +31,10 @@ def copies_apart(run: Rehearsing) -> Iterator[Answer]:
             made = [c for n in scope.nodes if isinstance(n, ast.Assign) for c in _copied(n)]
             for one in made:
                 for other in made:
-                    alike = one.count == other.count and one.sources & other.sources
+                    alike = one.times == other.times and one.sources & other.sources
                     if not one.beside or other.beside or not alike or not _met(scope, one.name, other.name):
                         continue
-                    text = f"these copies lie in another order than those of {one.name}: pairs of both do not belong together"
+                    text = f"these copies lie in another order than those of {one.name}: what is paired is no pair"
                     yield Answer((other.node, scope), text, ((one.node, scope),))
                     return
 

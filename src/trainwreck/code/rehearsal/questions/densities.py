@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Node, Obj, Place
+from trainwreck.code.rehearsal.domain import Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, carries, near
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import RAW, STRUCTURE, backwards, unknown, users
@@ -33,6 +33,7 @@ WIDER = 4
 CLEAR = 0.02
 """The logarithm of the sum may differ by less: a Cauchy density's tails beyond the axis hold 1/200 of it for each
 unit of its width."""
+TESTS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "invert"])
 SUMMARIES = frozenset(["mean", "std", "var", "amax", "norm", "median", "nanmean", "quantile"])
 MOST_NODES, FEW, MOST_ELEMENTS = 120, 10, 500
 POWERS = tuple(2.0 ** (n / 4) for n in range(-32, 9))
@@ -117,9 +118,20 @@ def _improper(run: Rehearsing, *, weights: bool) -> Iterator[Answer]:
 def _likelihoods(run: Rehearsing) -> list[tuple[Likelihood, Place]]:
     if "likelihoods" not in run.memo:
         made = [(_read(e.subject), e.place) for e in backwards(run) if isinstance(e.subject, Node)]
+        if not any(m is not None for m, _ in made):  # of some rows alone: those that a mask leaves
+            made = [(_read(n), e.place) for e in backwards(run) for n in _masked(e.subject)]
         run.memo["likelihoods"] = [(m, p) for m, p in made if m is not None and p is not None]
     known: list[tuple[Likelihood, Place]] = run.memo["likelihoods"]
     return known
+
+
+def _masked(loss: Value) -> Iterator[Node]:
+    """What is computed for each row and counts where a mask says so: ``where(there, nll, 0)``, ``nll[there]``."""
+    for node in ancestors(loss, through=lambda n: n.grad and n.op != "param"):
+        sides = node.inputs[1:3] if node.op == "where" else node.inputs[:1] if node.op == "getitem" else ()
+        mask = node.inputs[node.op != "where"] if sides and len(node.inputs) > 1 else None
+        if isinstance(mask, Node) and any(n.op in TESTS for n in near(mask, 4)):
+            yield from (s for s in sides if isinstance(s, Node) and s.grad and not _output(s))
 
 
 def _read(loss: Node) -> Likelihood | None:
@@ -276,6 +288,8 @@ class Rows(Bench):
 
     flip: Node | None = None
     """A sum that is taken for a difference, or the other way round."""
+    beside: tuple[Node, ...] = ()
+    """Sums whose second term is made of the target alone (the slope of its logarithm): it teaches nothing."""
 
     def _worked(self, node: Node) -> Array:
         first, second = (*node.inputs, None, None)[:2]
@@ -286,6 +300,8 @@ class Rows(Bench):
                 return whole.mean(axis=rest) if node.op == "mean" else whole.sum(axis=rest)
         if node.op == "div" and isinstance(second, Node) and second.op in ("len", "size", "numel"):
             return self.work(first)  # the mean of a sum over the batch
+        if any(node is n for n in self.beside):
+            return self.work(first)
         if node is self.flip:
             one, other = self.work(first), self.work(second)
             return one - other if node.op == "add" else one + other
@@ -297,6 +313,7 @@ def _along_axis(found: Likelihood, arrays: dict[int, Array], flip: Node | None =
 
     bench = Rows()
     bench.flip = flip
+    bench.beside = tuple(n for n in found.inner if n not in found.residuals and _of_target(found, n))
     for output in found.outputs:
         rows = (POINTS, *_size(output)[1:]) if output.op != "param" else _size(output)
         array = arrays[id(output)] if _width(found.target) == 1 else arrays[id(output)][..., :1]
@@ -309,6 +326,11 @@ def _along_axis(found: Likelihood, arrays: dict[int, Array], flip: Node | None =
     if values.shape != (POINTS,):
         raise Unknown
     return values
+
+
+def _of_target(found: Likelihood, node: Node) -> bool:
+    other = node.inputs[1] if node.op in ("add", "sub") and len(node.inputs) > 1 else None
+    return isinstance(other, Node) and not other.grad and any(n is found.target for n in ancestors(other))
 
 
 def _axis() -> Array:

@@ -49,8 +49,10 @@ def _turn_by_turn(run: Rehearsing, mask: Node) -> Place | None:
     for joined in _made(mask):
         held = joined.inputs[0] if joined.op in ("stack", "cat") and joined.inputs else None
         first = held.items[0] if isinstance(held, Items) and held.items else None
-        at = next(iter(core(first)), None) if isinstance(first, Node) else None
-        if at is None or at.op not in BOTH or not first.turns:
+        if not isinstance(first, Node) or not first.turns:
+            continue
+        at = next(iter(core(first)), None)
+        if at is None or at.op not in BOTH:
             continue
         for test in at.inputs[:2]:
             drawn = _token(test)

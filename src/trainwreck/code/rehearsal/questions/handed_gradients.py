@@ -34,7 +34,8 @@ def _handed(run: Rehearsing) -> list[tuple[Event, Node, set[int]]]:
 
 def _of(value: Value) -> set[int]:
     """The parameters (by ``id``) whose gradients a value is put together from."""
-    read = (n for n in ancestors(value, through=lambda n: n.op != "param") if n.op == "grad")
+    # a gradient that is asked for (``autograd.grad``) is new; one that is read off a weight is what has gathered there
+    read = (n for n in ancestors(value, through=lambda n: n.op != "param") if n.op == "grad" and len(n.inputs) == 1)
     return {id(i) for n in read for i in n.inputs if isinstance(i, Node) and i.op == "param"}
 
 

@@ -135,7 +135,7 @@ def _called_from(event: Event, copy: Obj) -> Place | None:
 
 
 def nothing_to_train(run: Rehearsing) -> Iterator[Answer]:
-    """An optimizer that gets no parameters at all: the ones it is to have were frozen, under another name perhaps."""
+    """An optimizer that gets no parameters at all: the ones it is to have were frozen under another name."""
     frozen = [(p, w) for n in run.nodes if n.op == "param" for p in [n] for w in n.writes if _freezes(w)]
     for optimizer in run.objects:
         groups = run.groups(optimizer) if is_optimizer(optimizer) else None
@@ -149,11 +149,10 @@ def nothing_to_train(run: Rehearsing) -> Iterator[Answer]:
         cut = {id(p) for p, _ in frozen}
         named = run.memo.get("aliases", ())
         other = next((p for p, v in named if is_module(v) and ids(run.parameters(v)[0]) & cut), None)
-        place = other or frozen[-1][1].place or optimizer.place
-        text = "the optimizer gets no parameters: all of them are frozen by then"
-        text = "both names are one network: what is frozen under one is what was to be trained" if other else text
-        yield Answer(place, text, (optimizer.place,))
-        return
+        if other is not None:
+            text = "both names are one network: what is frozen under one is what was to be trained"
+            yield Answer(other, text, (optimizer.place,))
+            return
 
 
 def _freezes(event: Event) -> bool:

@@ -15,7 +15,7 @@ from trainwreck.code.rehearsal.questions.sampleaxis import ATTENTION, KEEPS, REC
 
 
 def other_order(run: Rehearsing) -> Iterator[Answer]:
-    """A recurrent layer, an attention, packed sequences or a CTC loss that takes the samples for the time, or the time for samples."""
+    """A recurrent layer, an attention, a packing or a CTC loss that takes samples for times, or times for samples."""
     told: set[int] = set()
     for node in trained(run):
         first = node.inputs[0] if node.inputs else None

@@ -44,13 +44,15 @@ def not_an_average(run: Rehearsing) -> Iterator[Answer]:
     for event, value in _written_back(run):
         found = _sources(value)
         place = _joined(value, [k for k, p in found.items() if p is not event.subject]) or value.place or event.place
-        if len({id(n) for n in found.values()}) < 2 or place is None or id(place[0]) in told:
+        if len({id(n) for n in found.values()}) < 2 or place is None or event.place is None:
             continue
-        told.add(id(place[0]))
+        if id(event.place[0]) in told:
+            continue
+        told.add(id(event.place[0]))
         shares = [_share(value, dict.fromkeys(found, 1.0), seed) for seed in (1, 2)]
         if None not in shares and all(s is not None and abs(s - 1) > SLIGHT for s in shares):
             text = "the shares of the networks do not add up to one: equal weights would come out as other ones"
-            yield Answer(place, text, (event.place,) if event.place is not None else ())
+            yield Answer(place, text, (event.place,))
 
 
 def led_away(run: Rehearsing) -> Iterator[Answer]:

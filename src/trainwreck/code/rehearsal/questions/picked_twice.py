@@ -14,6 +14,7 @@ from trainwreck.code.rehearsal.questions.roles import trained
 SPREADS = CASTS | {"unsqueeze", "expand", "expand_as", "repeat", "repeat_interleave", "getitem", "long", "either"}
 """What an order goes through to be an index: cut, and repeated for each feature."""
 DEEP = 12
+SUMMARIES = frozenset(["mean", "std", "var", "sum", "median", "quantile", "amax", "amin", "max", "min"])
 MADE = frozenset(["argsort", "randperm", "permutation"])
 
 
@@ -64,12 +65,21 @@ def _picked_before(node: Node, order: Node) -> Node | None:
             if learned:
                 return at
             continue
+        if _statistic(at):
+            continue  # it is the same in whatever order they are
         if at.op in WRITES or (mine is not None and any(n is order for n in ancestors(mine.inputs))):
             continue  # put back by the inverse, or written to where they belong
         layer = learned or _layer(at)
         given = at.inputs[:1] if at.op in PICKS else at.inputs
         queue += [(n, layer) for i in given for n in parts(i)]
     return None
+
+
+def _statistic(node: Node) -> bool:
+    """True for a mean or spread over the elements, or over all axes."""
+    rest = [i for i in node.inputs[1:] if isinstance(i, int | tuple) and not isinstance(i, bool)]
+    along = next((node.options[k] for k in ("dim", "axis") if k in node.options), rest[0] if rest else None)
+    return node.op in SUMMARIES and (along is None or along == 0 or (isinstance(along, tuple) and 0 in along))
 
 
 def _layer(node: Node) -> bool:

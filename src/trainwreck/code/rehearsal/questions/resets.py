@@ -57,7 +57,8 @@ def never_reset(run: Rehearsing) -> Iterator[Answer]:
             states = [n for n in _states(scope, task) if _written(loop, n)]
             if not flags & read or _left(outer) or len(states) != 1:
                 continue
-            place = next((w for w in ast.walk(loop) if _writes(w, states[0]) and w.lineno >= node.lineno), node)
+            written = (w for w in ast.walk(loop) if _writes(w, states[0]))
+            place = next((w for w in written if getattr(w, "lineno", 0) >= node.lineno), node)
             text = "episodes end here, and nothing sets the task back to a start: the loop goes on behind the end"
             yield Answer((place, scope), text, ((node, scope),))
             return

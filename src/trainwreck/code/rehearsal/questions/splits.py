@@ -167,8 +167,7 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
 
     A part of the training data is often evaluated for comparison: said only where the name that the part is given
     speaks of held out data, or where nothing else of these data is ever evaluated."""
-    both = sides(run)
-    told: set[int] = set()
+    both, told = sides(run), set[int]()
     for event, held in both.held:
         for train in both.train:
             if held.root is not train.root or not held.fixed:
@@ -196,9 +195,10 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _all_cut_off(both: Sides, held: Path) -> bool:
-    """True where only what follows a row is evaluated of these data, by whatever way."""
+    """True where only what follows a row is evaluated of these data, by whatever way, and batches of all are taught."""
     ways = [p for _, p in both.held if p.root is held.root]
-    return all(p.fixed and cut_off(p.fixed[0].key) for p in ways)
+    whole = all(p.steps and not p.fixed for p in both.train if p.root is held.root)
+    return whole and all(p.fixed and cut_off(p.fixed[0].key) for p in ways)
 
 
 def learned_without_targets(run: Rehearsing, path: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
-from trainwreck.code.rehearsal.graph import parts
+from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import bounds, core, trained, users
 
@@ -102,3 +102,24 @@ def _may_be_none(share: Node) -> bool:
     """True for counts that begin at zero, divided by their sum."""
     above = core(share.inputs[0]) if share.op == "div" and share.inputs else [share]
     return bool(above) and all(n.op in COUNTS and bounds(n).low == 0 and bounds(n).high > 0 for n in above)
+
+
+def by_zero(run: Rehearsing) -> Iterator[Answer]:
+    """An array is divided by a number that is worked out to zero: ``m / (1 - beta ** t)`` with a ``t`` that stays 0.
+
+    Not where a later turn may have another number: the same division is then there with an unknown one."""
+    open_ended = {id(n.place[0]) for n in run.nodes if n.op == "div" and n.place is not None and _other(n)}
+    for node in run.nodes:
+        if node.op != "div" or len(node.inputs) < 2 or node.place is None or id(node.place[0]) in open_ended:
+            continue
+        above, below = node.inputs[:2]
+        learned = isinstance(above, Node) and any(n.op in ("grad", "param") for n in ancestors(above))
+        if learned and isinstance(below, int | float) and not isinstance(below, bool) and below == 0:
+            yield Answer(node.place, "what this is divided by is zero in each turn")
+            return
+
+
+def _other(node: Node) -> bool:
+    """True for a division by anything but a zero."""
+    below = node.inputs[1] if len(node.inputs) > 1 else None
+    return not isinstance(below, int | float) or below != 0

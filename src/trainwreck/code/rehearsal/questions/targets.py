@@ -108,7 +108,7 @@ def _kept_discount(value: Value) -> float | None:
     for _ in range(WAY):
         if isinstance(at, Node) and at.op == "pow" and len(at.inputs) > 1:
             base = number_of(at.inputs[0])
-            counted = isinstance(at.inputs[1], Node) or isinstance(at.inputs[1], int)
+            counted = isinstance(at.inputs[1], Node | int)
             return base if base is not None and LEAST_DISCOUNT < base < 1 and counted else None
         if not isinstance(at, Node) or at.op not in KEPT or not at.inputs:
             return None

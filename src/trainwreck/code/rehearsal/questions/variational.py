@@ -53,7 +53,8 @@ def mismatched_reductions(run: Rehearsing) -> Iterator[Answer]:
             continue
         count = _features(recon)
         whole = kl.weight * _ramp(kl.term) * _batch(kl.term, one)
-        heavy = whole >= HEAVY or (count is not None and recon.weight > 0 and whole * count / recon.weight >= STUDIED)
+        wide = _of_data(recon)
+        heavy = whole >= HEAVY or (recon.weight > 0 and whole * wide / recon.weight >= STUDIED)
         if other == "mean" and one in ("sum", "sum of each") and heavy:
             if _makes_up(recon.weight, count):
                 continue
@@ -117,6 +118,15 @@ def _features(recon: Term) -> int | None:
         if all(isinstance(d, int) for d in dims) and dims:
             return math.prod(d for d in dims if d is not None)
     return None
+
+
+def _of_data(recon: Term) -> int:
+    """How many numbers one sample of the data has, as far as that is known."""
+    sides = squared_error(recon.node) or recon.node.inputs[:2]
+    for side in (s for s in sides if isinstance(s, Node) and not s.grad and not s.shape.open and s.shape.dims[1:]):
+        if all(isinstance(d, int) for d in side.shape.dims[1:]):
+            return math.prod(d for d in side.shape.dims[1:] if d is not None)
+    return 0
 
 
 def _where(term: Term) -> Place:

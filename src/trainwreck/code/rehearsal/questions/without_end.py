@@ -62,7 +62,7 @@ def falls_without_end(run: Rehearsing) -> Iterator[Answer]:
 def _known(part: Part, losses: frozenset[str]) -> bool:
     """True for a loss of the library as it is: nothing needs to be worked out, which takes longer than all the rest."""
     node = part.node
-    while node.op in ("mean", "sum", "div") and isinstance(node.inputs[0], Node):
+    while node.op in ("mean", "sum", "div") and node.inputs and isinstance(node.inputs[0], Node):
         if any(not isinstance(i, int | tuple) or i == 0 for i in node.inputs[1:]):
             return False
         node = node.inputs[0]

@@ -81,11 +81,22 @@ def _same(args: list[Thing], named: Named) -> Thing:
     return np.array(args[0])
 
 
+def _small(sizes: Thing) -> tuple[int, ...]:
+    """The sizes of an array that may be made: ours have some dozen elements."""
+    found = tuple(int(n) for n in (sizes if isinstance(sizes, tuple | list) else (sizes,)))
+    if math.prod(max(1, abs(n)) for n in found) > MOST:
+        raise Unknown
+    return found
+
+
+MOST = 100_000
+
+
 def _made(fill: float) -> Callable[[list[Thing], Named], Thing]:
     def made(args: list[Thing], named: Named) -> Thing:
         given: Thing = args if not isinstance(args[0], tuple | list) else args[0]
         sizes: Thing = named.get("size", named.get("shape", given))
-        return np.full(sizes if isinstance(sizes, int) else tuple(int(n) for n in sizes), fill)
+        return np.full(_small(sizes), fill)
 
     return made
 
@@ -94,8 +105,14 @@ def by_name(name: str) -> Callable[[list[Thing], Named], Thing]:
     made = getattr(np, name)
 
     def call(args: list[Thing], named: Named) -> Thing:
+        counts = args if name == "arange" else args[2:] if name == "linspace" else ()
+        if any(isinstance(n, int | float) and abs(n) > MOST for n in counts):
+            raise Unknown
         if set(named) - {"axis", "minlength", "return_counts", "return_inverse", "dim"}:
             raise Unknown
+        if name == "bincount":
+            _small(named.get("minlength", 1))
+            _small(int(np.max(args[0], initial=0)) + 1)
         with np.errstate(all="ignore"):
             return made(*args, **{("axis" if k == "dim" else k): v for k, v in named.items()})
 
@@ -109,7 +126,7 @@ def _between(args: list[Thing], named: Named) -> Thing:
 
 
 def _full(args: list[Thing], named: Named) -> Thing:
-    return np.full(args[0], named.get("fill_value", args[1] if len(args) > 1 else None))
+    return np.full(_small(args[0]), named.get("fill_value", args[1] if len(args) > 1 else None))
 
 
 def _full_like(args: list[Thing], named: Named) -> Thing:

@@ -23,6 +23,9 @@ class Pair(tuple[Thing, Thing]):
     __slots__ = ()
 
 
+MOST_DRAWN = 100_000
+
+
 class Luck:
     """Stands for a generator of random numbers: the same draws each time."""
 
@@ -30,6 +33,8 @@ class Luck:
         self.draws = np.random.default_rng(seed if isinstance(seed, int) else 0)
 
     def permutation(self, of: Thing) -> Thing:
+        if isinstance(of, int) and of > MOST_DRAWN:
+            raise Unknown
         return self.draws.permutation(of)
 
     def shuffle(self, items: Thing) -> None:
@@ -46,9 +51,13 @@ class Luck:
         return [found[int(n)] for n in self.draws.permutation(len(found))[:k]]
 
     def random(self, size: Thing = None) -> Thing:
+        if np.prod(size or 1) > MOST_DRAWN:
+            raise Unknown
         return self.draws.random(size)
 
     def integers(self, low: int, high: int | None = None, size: Thing = None) -> Thing:
+        if np.prod(size or 1) > MOST_DRAWN:
+            raise Unknown
         return self.draws.integers(low, high, size=size)
 
 

@@ -37,7 +37,8 @@ COMPARED: Mapping[type[ast.cmpop], Callable[[Thing, Thing], Thing]] = {
 }  # fmt: skip
 LONGEST = 5_000
 """Elements of a list that is written several times over."""
-LARGEST_POWER = 64
+LARGEST_POWER, LARGEST_BITS = 64, 256
+"""Numbers that are squared again and again would fill the memory."""
 
 
 def binary(op: ast.operator, one: Thing, other: Thing, inplace: bool = False) -> Thing:
@@ -52,7 +53,10 @@ def binary(op: ast.operator, one: Thing, other: Thing, inplace: bool = False) ->
         if not isinstance(times, int) or times * max(size(one), size(other)) > LONGEST:
             raise Unknown
     with np.errstate(all="ignore"):
-        return made(one, other)
+        found = made(one, other)
+    if (isinstance(found, int) and found.bit_length() > LARGEST_BITS) or size(found) > LONGEST:
+        raise Unknown
+    return found
 
 
 def unary(op: ast.unaryop, value: Thing) -> Thing:
@@ -201,7 +205,10 @@ def method(base: Thing, name: str, args: list[Thing], named: Named, apply: Apply
             return base.sort(key=_key(named, apply), reverse=bool(named.get("reverse", False)))
         if name not in known:
             raise Unknown
-        return getattr(base, name)(*map(plain, args), **named)
+        found = getattr(base, name)(*map(plain, args), **named)
+        if size(base) > LONGEST:
+            raise Unknown
+        return found
     if name in AS_IS or name in ("type", "astype"):
         kind = next((k for k in args if k in (int, float, bool)), None)
         return base.astype(kind) if kind is not None else base.copy()

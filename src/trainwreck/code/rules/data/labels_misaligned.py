@@ -32,6 +32,7 @@ from trainwreck.code.rehearsal.questions.order import misaligned
 from trainwreck.code.rehearsal.questions.order_for_rank import order_taken_for_rank
 from trainwreck.code.rehearsal.questions.own_pairs import beside_the_partner
 from trainwreck.code.rehearsal.questions.passes import shuffled_apart
+from trainwreck.code.rehearsal.questions.picked_masks import mask_by_the_order
 from trainwreck.code.rehearsal.questions.picked_twice import picked_twice
 from trainwreck.code.rehearsal.questions.picked_within import labels_of_others
 from trainwreck.code.rehearsal.questions.positives import misplaced_positive
@@ -165,7 +166,7 @@ def find(project: Project) -> Iterator[Evidence]:
         labels_of_others,
     )
     steps = (never_put_back, moved_early, never_moved, exchanged, old_state_asked, other_condition, listed_otherwise)
-    lists = (sorted_alone, picked_twice)
+    lists = (sorted_alone, mask_by_the_order, picked_twice)
     read = (
         listed_in_any_order,
         put_beside,

@@ -115,23 +115,29 @@ def find(project: Project) -> Iterator[Evidence]:
         found = list(_written(project))
         yield from found
     if not found:
-        yield from further(
-            __name__,
-            project,
-            answers(__name__, project, padding_seen),
-            memory_padding_seen,
-            tokens_counted,
-            void_tokens,
-            never_asked,
-            never_read,
-            mask_unread,
-            padding_has_a_share,
-            padding_scored,
-            unmasked_sum,
-            state_of_padding,
-            diluted,
-            padded_frames,
-        )
+        found = list(_asked(project))
+        yield from found
+    if not found:
+        yield from answers(__name__, project, state_of_padding)
+
+
+def _asked(project: Project) -> Iterator[Evidence]:
+    yield from further(
+        __name__,
+        project,
+        answers(__name__, project, padding_seen),
+        memory_padding_seen,
+        tokens_counted,
+        void_tokens,
+        never_asked,
+        never_read,
+        mask_unread,
+        padding_has_a_share,
+        padding_scored,
+        unmasked_sum,
+        diluted,
+        padded_frames,
+    )
 
 
 def _written(project: Project) -> Iterator[Evidence]:

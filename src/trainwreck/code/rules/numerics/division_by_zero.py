@@ -20,7 +20,7 @@ from trainwreck.code.rehearsal.questions.degrees import nodes_without_links
 from trainwreck.code.rehearsal.questions.empty_counts import divided_by_share, rows_without_any
 from trainwreck.code.rehearsal.questions.empty_groups import empty_groups
 from trainwreck.code.rehearsal.questions.few_draws import nothing_drawn
-from trainwreck.code.rehearsal.questions.surely_zero import constant_column, short_relu_rows
+from trainwreck.code.rehearsal.questions.surely_zero import by_zero, constant_column, short_relu_rows
 from trainwreck.code.rehearsal.questions.unused import divides_by_zero
 from trainwreck.code.rule import guess
 from trainwreck.code.scopes import Scope
@@ -52,6 +52,7 @@ def find(project: Project) -> Iterator[Evidence]:
     yield from answers(__name__, project, constant_column)
     yield from answers(__name__, project, nodes_without_links)
     yield from answers(__name__, project, short_relu_rows)
+    yield from answers(__name__, project, by_zero)
 
 
 def locate(project: Project, surface: Surface | None) -> Iterator[Evidence]:

@@ -23,6 +23,7 @@ from trainwreck.code.rehearsal.questions import further
 from trainwreck.code.rehearsal.questions.carried import strided_record
 from trainwreck.code.rehearsal.questions.patches import rows_as_squares
 from trainwreck.code.rehearsal.questions.reshapes import columns_as_rows, mixed
+from trainwreck.code.rehearsal.questions.strips import strips_for_patches
 from trainwreck.code.rehearsal.questions.unpacked_sizes import inner_axis_last
 from trainwreck.code.rule import sighting
 from trainwreck.core.evidence import Evidence
@@ -62,7 +63,7 @@ def forward(x, y):
 
 
 def find(project: Project) -> Iterator[Evidence]:
-    asked = (mixed, columns_as_rows, rows_as_squares, strided_record, inner_axis_last)
+    asked = (mixed, columns_as_rows, rows_as_squares, strided_record, inner_axis_last, strips_for_patches)
     yield from further(__name__, project, _written(project), *asked)
 
 

@@ -301,11 +301,15 @@ def _replaced(project: Project) -> Iterator[Evidence]:
         built = [c for name in OPTIMIZERS for c in project.calls(name) if c.scope is scope]
         if not built or any(c.scope is scope for c in project.calls("add_param_group")):
             continue
+        moved = [c.line for c in project.calls("step") if c.scope is scope]
         for name, bindings in scope.bindings.items():
             base, _, attribute = name.partition(".")
             if not attribute:
                 continue
             for binding in bindings:
+                again = any(isinstance(a, ast.For | ast.While) for a in project.ancestors(binding.node, scope))
+                if moved and max(moved) < binding.line and not again:
+                    continue  # the training is over: a layer is folded into another for later use
                 before = [c for c in built if c.line < binding.line and _covers(project, c, base)]
                 after = [
                     c
