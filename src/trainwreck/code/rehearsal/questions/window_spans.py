@@ -75,7 +75,8 @@ def scaled_over_all_times(run: Rehearsing) -> Iterator[Answer]:
                     continue
                 length = made.inputs[0].shape.dims[1] if len(made.inputs[0].shape.dims) == AXES else None
                 if length is not None and length >= end:
-                    text = f"this is taken over all {length} times; the training ends before {max(h for _, h in theirs):.0f}"
+                    last = max(high for _, high in theirs)
+                    text = f"this is taken over all {length} times; the training ends before {last:.0f}"
                     yield Answer(made.place, text, (loaded,))
                     return
 
