@@ -27,6 +27,13 @@ LOOKS = 3
 """Sampled steps after which a model without embedding or attention is left alone."""
 
 
+def _from_second_on(node: Any) -> bool:
+    """True for ``scores[:, 1:]``: each position is asked for the token before it, which is no copy of its own."""
+    if graph.kind(node) != "SliceBackward0":
+        return False
+    return getattr(node, "_saved_dim", None) == 1 and getattr(node, "_saved_start", None) == 1
+
+
 class Attention(Probe):
     """Events for targets that equal inputs, attention to the future, to padding or to one place only."""
 
@@ -79,7 +86,8 @@ class Attention(Probe):
         else:
             return False
         varied = bool((ids[:, 1:] != ids[:, :-1]).float().mean() > 0.2)
-        if same >= ALL and varied and following < ALL:
+        looks_back = target.shape[1] < length and any(map(_from_second_on, found))
+        if same >= ALL and varied and following < ALL and not looks_back:
             text = "the targets equal the inputs at every position: the model learns to copy its input"
             self._tell("live-targets-equal-inputs", text, moment)
         if second >= ALL and varied and following < ALL:

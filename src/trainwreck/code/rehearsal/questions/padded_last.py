@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Node, Obj, Value
+from trainwreck.code.rehearsal.graph import parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import trained
 from trainwreck.code.rehearsal.questions.trails import trail
@@ -28,10 +30,24 @@ def state_of_padding(run: Rehearsing) -> Iterator[Answer]:
         forwards = isinstance(owner, Obj) and owner.get("bidirectional", 7, False) is False
         first = isinstance(owner, Obj) and owner.get("batch_first", 4, False) is True
         rows = _rows(layer.inputs[0] if layer.inputs else None)
+        if rows is not None and _of_one_length(rows):
+            continue
         if forwards and first and rows is not None and rows.options.get("padding_side", "right") == "right":
             told.add(id(node.place[0]))
             text = "the state at the last place is that after the padding, for all rows but the longest"
             yield Answer(node.place, text, (rows.place,) if rows.place is not None else ())
+
+
+def _of_one_length(padded: Node) -> bool:
+    """True where all rows are made with one length that is written out: then nothing is filled up."""
+    given = list(parts(padded.inputs[:1]))
+    lengths = {n.shape.dims[0] if not n.shape.open and n.shape.dims else None for n in given}
+    return len(lengths) == 1 and None not in lengths and all(_written_out(n) for n in given)
+
+
+def _written_out(made: Node) -> bool:
+    call = made.place[0] if made.place is not None else None
+    return isinstance(call, ast.Call) and not any(isinstance(n, ast.Name) for a in call.args for n in ast.walk(a))
 
 
 def _layer(value: Value) -> Node | None:

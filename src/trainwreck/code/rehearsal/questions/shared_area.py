@@ -13,6 +13,7 @@ from trainwreck.code.rehearsal.questions.terms import losses_of
 from trainwreck.core.row import Row
 
 NEAR = 40
+ALONE = STRUCTURE | {"pow", "square", "float"}
 LAYERS = frozenset(["linear", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d"])
 
 
@@ -61,11 +62,17 @@ def _summed(above: Node, shared: Node) -> bool:
 
 
 def _holds(below: Node, side: Node) -> bool:
-    """True where the sum of a side is part of what is divided by, and it is no length."""
+    """True where the sum of a side alone is part of what is divided by, and it is no length."""
     found = near(below, NEAR)
-    return any(n.op == "sum" and any(i is side for i in near(n, NEAR)) for n in found) and not any(
-        n.op in ("norm", "sqrt", "rsqrt") for n in found
-    )
+    if any(n.op in ("norm", "sqrt", "rsqrt") for n in found):
+        return False
+    for total in (n for n in found if n.op == "sum"):
+        inner = total.inputs[0] if total.inputs else None
+        while isinstance(inner, Node) and inner is not side and inner.op in ALONE and inner.inputs:
+            inner = inner.inputs[0]
+        if inner is side:
+            return True
+    return False
 
 
 __all__ = ["overlap_of", "overlap_of_scores"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Items, Node, Obj, Value
-from trainwreck.code.rehearsal.graph import ancestors, parts
+from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import bounds, core, trained, users
 
@@ -104,6 +104,9 @@ def _may_be_none(share: Node) -> bool:
     return bool(above) and all(n.op in COUNTS and bounds(n).low == 0 and bounds(n).high > 0 for n in above)
 
 
+NEAR = 60
+
+
 def by_zero(run: Rehearsing) -> Iterator[Answer]:
     """An array is divided by a number that is worked out to zero: ``m / (1 - beta ** t)`` with a ``t`` that stays 0.
 
@@ -115,6 +118,8 @@ def by_zero(run: Rehearsing) -> Iterator[Answer]:
         above, below = node.inputs[:2]
         learned = isinstance(above, Node) and any(n.op in ("grad", "param") for n in ancestors(above))
         if learned and isinstance(below, int | float) and not isinstance(below, bool) and below == 0:
+            if any(n.op in ("softmax", "log_softmax") and any(m is node for m in near(n, NEAR)) for n in run.nodes):
+                continue  # a temperature: told by itself
             yield Answer(node.place, "what this is divided by is zero in each turn")
             return
 
