@@ -165,13 +165,20 @@ def _cause(candidate: Candidate, role: Role, known: Catalogue, told: Sequence[Ca
     )
 
 
+UNSURE = 0.2
+"""A cause that is four times as likely not to be is a warning at most; a judgement."""
+
+
 def _severity(candidate: Candidate) -> Severity:
-    """That of the mode, or less where every sighting says that it is less here."""
+    """That of the mode, or less where every sighting says that it is less here, or where it is hardly believed."""
     said = [e.severity for e in candidate.evidence]
     given = [s for s in said if s is not None]
-    if not given or len(given) != len(said):
-        return candidate.mode.severity
-    return min([candidate.mode.severity, max(given, key=SEVERITIES.index)], key=SEVERITIES.index)
+    least: list[Severity] = [candidate.mode.severity]
+    if given and len(given) == len(said):
+        least.append(max(given, key=SEVERITIES.index))
+    if _confidence(candidate) < UNSURE:
+        least.append("warning")
+    return min(least, key=SEVERITIES.index)
 
 
 def location(evidence: Sequence[Evidence]) -> Location | None:
