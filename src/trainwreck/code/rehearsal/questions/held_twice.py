@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from trainwreck.code.rehearsal import Rehearsing
+from trainwreck.code.rehearsal.domain import Place
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.assigned import assigned_names
 from trainwreck.code.rehearsal.questions.paths import Path
 from trainwreck.code.rehearsal.questions.splits import bounds, keys, rows_before, sides
+from trainwreck.code.same_rows import part_of
 
 
 def held_twice(run: Rehearsing) -> Iterator[Answer]:
@@ -33,10 +36,17 @@ def held_twice(run: Rehearsing) -> Iterator[Answer]:
             late = one if spans[0] == (second, second_end) else other
             early = other if late is one else one
             place, beside = late.fixed[-1].place, early.fixed[-1].place
-            if place is not None:
+            if place is not None and beside is not None and _two_parts(run, place, beside):
                 text = f"{first_end - second} of these rows are in the other part that is evaluated too"
                 yield Answer(place, text, tuple(p for p in (beside, event.place) if p is not None))
                 return
+
+
+def _two_parts(run: Rehearsing, one: Place, other: Place) -> bool:
+    """True where the program calls one of them a part for choosing and the other the last test: parts that are only
+    evaluated beside each other may well share rows."""
+    kinds = {part_of(name) for place in (one, other) for name in assigned_names(run, place).split()} - {""}
+    return len(kinds) > 1
 
 
 def _span(path: Path) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from trainwreck.code.rehearsal import Rehearsing
 from trainwreck.code.rehearsal.domain import Event, Items, Node, Obj, Place, Value
 from trainwreck.code.rehearsal.graph import ancestors, near, parts
 from trainwreck.code.rehearsal.questions import Answer
+from trainwreck.code.rehearsal.questions.assigned import assigned_names
 from trainwreck.code.rehearsal.questions.paths import (
     CREATES,
     MASKS,
@@ -180,7 +181,7 @@ def held_out_in_training(run: Rehearsing) -> Iterator[Answer]:
             step = held.fixed[len(train.fixed)] if inside else _parting(train, held)
             if step.place is None or id(step.place[0]) in told:
                 continue
-            names = _names(run, step.place)
+            names = assigned_names(run, step.place)
             spoken_of = any(HELD.search(n) for n in names.split() + _written_at(step.place))
             if not spoken_of and not UNSEEN & set(names.split()) and not (inside and _all_cut_off(both, held)):
                 continue
@@ -251,7 +252,7 @@ def same_data(run: Rehearsing) -> Iterator[Answer]:
             if any(loader.options.get(name) is not None for name in ("sampler", "batch_sampler")):
                 continue  # it may take other rows of the same data
             told.add(id(loader))
-            names = _names(run, loader.place).split()
+            names = assigned_names(run, loader.place).split()
             whole = id(loader.get("dataset", 0)) in wholes  # of which a part is trained on
             if (
                 (whole or id(loader.get("dataset", 0)) in taught)
@@ -381,19 +382,6 @@ def _written_at(place: Place) -> list[str]:
     names = [n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(place[0])
              if isinstance(n, ast.Name | ast.Attribute)] if isinstance(place[0], ast.Subscript) else []  # fmt: skip
     return [] if any(map(TRAIN.search, names)) else [n.lower() for n in names]
-
-
-def _names(run: Rehearsing, place: Place) -> str:
-    """The names that the statement at ``place`` gives to what it computes; of ``a, b = f(x), f(y)`` the one."""
-    statement = run.project.statement(*place)
-    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-    one, given = targets[0], getattr(statement, "value", None)
-    if isinstance(given, ast.Tuple) and isinstance(one, ast.Tuple):
-        inside = [any(n is place[0] for n in ast.walk(v)) for v in given.elts]
-        targets = [t for t, held in zip(one.elts, inside, strict=False) if held] or targets
-    words = [n.id if isinstance(n, ast.Name) else n.attr for t in targets if t is not None for n in ast.walk(t)
-             if isinstance(n, ast.Name | ast.Attribute)]  # fmt: skip
-    return " ".join(words).lower()
 
 
 __all__ = ["bounds", "held_out_in_training", "keys", "rows_before", "same_data", "sides", "statistics_of_everything"]
