@@ -114,6 +114,11 @@ class Calling(Expressions):
                 else:
                     more = True
         result = self.call(callee, args, options, place, frame, more=more)
+        if isinstance(callee, Function | Bound) and self.handed_back and len(args) == len(node.args):
+            written, self.handed_back = self.handed_back, {}
+            for given, value in zip(node.args, args, strict=True):
+                if isinstance(given, ast.Name | ast.Attribute) and id(value) in written:
+                    self.rebind(given, written[id(value)], frame)
         if isinstance(callee, External) and callee.dotted == "numpy.add.at" and len(args) > 1 and node.args:
             added = args[2] if len(args) > 2 else 1
             self.rebind(_changed(node.args[0]), self.node("add_at", (*args[:2], added), place), frame)
@@ -242,6 +247,7 @@ class Calling(Expressions):
         if self.running.count(function.node) >= AGAIN or len(self.running) >= MAX_DEPTH:
             return self.node("call", [*args, *options.values()], place)
         names = self._arguments(function, args, options, more)
+        given = dict(names)
         inner = Frame(function.scope, names, function.frame, "function", receiver=receiver, function=function)
         self.executed.add(id(function.node))
         self.running.append(function.node)
@@ -262,6 +268,7 @@ class Calling(Expressions):
         finally:
             self.running.pop()
             self.modes = before_modes
+        self.handed_back = {id(old): new for name, old in given.items() if (new := _written(names.get(name), old))}
         found = list(inner.returned)
         if signal is None and found:
             found.append(None)  # one way reaches the end without a value
@@ -327,6 +334,18 @@ def _exactly(callee: Value) -> int | None:
     if given.vararg is not None or given.kwarg is not None or given.defaults or given.kwonlyargs:
         return None
     return len(given.posonlyargs) + len(given.args) - bound
+
+
+def _written(now: Value, given: Value) -> Node | None:
+    """``now``, where it is an array that the caller gave, with some elements written since; else None."""
+    if now is given or not isinstance(now, Node) or not isinstance(given, Node) or given.op == "param":
+        return None
+    for one in candidates(now):
+        while isinstance(one, Node) and one.op == "setitem":
+            one = one.inputs[0]
+        if one is not given:
+            return None
+    return now
 
 
 def _changed(node: ast.expr) -> ast.expr:

@@ -108,6 +108,8 @@ class State:
         """The test of the branch that was just left by a ``continue`` in one of its ways."""
         self.turns: tuple[Turn, ...] = ()
         self.stack: tuple[Place, ...] = ()
+        self.handed_back: dict[int, Node] = {}
+        """Of the function that ran last: what it was handed (by ``id``) and wrote into, and what that is since."""
         self.grad_mode = True
         self.modes: tuple[Value, ...] = ()
         """Context managers that are entered, innermost last."""
