@@ -66,8 +66,9 @@ def unmixed_inputs(run: Rehearsing) -> Iterator[Answer]:
 
 
 def _scores(term: Term) -> list[Node]:
-    """What the model says: all that a term hangs in the graph by."""
-    return [n for n in (term.node, *term.node.inputs) if isinstance(n, Node) and n.grad]
+    """What the model says: all that a term hangs in the graph by, without the labels of a loss of the library."""
+    inner = [n for n in term.node.inputs if isinstance(n, Node) and n.grad]
+    return inner if term.node.op in REDUCED and inner else [term.node]
 
 
 def _mixed_at(event: Event, term: Term, index: Node) -> Place | None:
@@ -92,8 +93,9 @@ def _same_share(one: Value, other: Value) -> bool:
 
 
 def _rest_of(one: Value, other: Value) -> bool:
-    first, second = _share(one), _share(other)
-    return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
+    """True for ``lam`` and ``1 - lam``, whichever is which."""
+    return any(isinstance(v, Node) and v.op == "sub" and v.inputs[0] == 1 and v.inputs[-1] is w
+               for v, w in ((one, other), (other, one)))  # fmt: skip
 
 
 MIXERS = frozenset(["MixUp", "CutMix"])
