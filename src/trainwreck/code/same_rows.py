@@ -58,15 +58,19 @@ def part_of_the_whole(project: Project, scope: Scope) -> Iterator[Twice]:
             yield Twice(two, scope, f"{other} is a part of {name}, which keeps it")
 
 
-def ranges_overlap(project: Project, scope: Scope) -> Iterator[Twice]:
-    """``base, val, novel = range(60), range(36, 48), range(48, 60)``: parts of which two have some in common."""
+def _given_together(project: Project, scope: Scope) -> Iterator[tuple[ast.Assign, list[str], list[ast.expr]]]:
+    """``a, b = one, other``: the statement, the names (empty for what is no name) and the values."""
     for node in project.within(scope, ast.Assign):
         assert isinstance(node, ast.Assign)
         target = node.targets[0]
-        if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Tuple):
-            continue
-        ranges = [_range(v) for v in node.value.elts]
-        names = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
+        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            yield node, [t.id if isinstance(t, ast.Name) else "" for t in target.elts], node.value.elts
+
+
+def ranges_overlap(project: Project, scope: Scope) -> Iterator[Twice]:
+    """``base, val, novel = range(60), range(36, 48), range(48, 60)``: parts of which two have some in common."""
+    for node, names, values in _given_together(project, scope):
+        ranges = [_range(v) for v in values]
         if len(ranges) != len(names) or None in ranges or not any(map(JUDGES.search, names)):
             continue
         for at, (one, name) in enumerate(zip(ranges, names, strict=True)):
@@ -83,13 +87,8 @@ def ranges_overlap(project: Project, scope: Scope) -> Iterator[Twice]:
 
 def slices_overlap(project: Project, scope: Scope) -> Iterator[Twice]:
     """``train, dev = rows[:1100], rows[1000:1300]``: parts of one list by plain numbers that have rows in common."""
-    for node in project.within(scope, ast.Assign):
-        assert isinstance(node, ast.Assign)
-        target = node.targets[0]
-        if not isinstance(target, ast.Tuple) or not isinstance(node.value, ast.Tuple):
-            continue
-        cuts = [_slice(v) for v in node.value.elts]
-        names = [t.id if isinstance(t, ast.Name) else "" for t in target.elts]
+    for node, names, values in _given_together(project, scope):
+        cuts = [_slice(v) for v in values]
         if len(cuts) != len(names) or not any(map(JUDGES.search, names)):
             continue
         known = [(name, cut) for name, cut in zip(names, cuts, strict=True) if cut is not None and name]

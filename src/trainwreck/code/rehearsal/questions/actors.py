@@ -15,7 +15,7 @@ from trainwreck.code.rehearsal.questions.policy import COSTS
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
 from trainwreck.code.rehearsal.questions.terms import (
     Term,
-    fitted,
+    fits,
     losses_of,
     number_of,
     parameters_behind,
@@ -58,14 +58,9 @@ def verdicts(run: Rehearsing) -> Iterator[Verdict]:
 def _critics(run: Rehearsing, costs: bool = False) -> set[int]:
     """The parameters (by ``id``) of networks that are fitted to a reward (or only those: a cost) and what follows."""
     found: set[int] = set()
-    for _, all_terms in losses_of(run):
-        for term in all_terms:
-            pair = fitted(term.node)
-            if pair is None:
-                continue
-            output, target = pair
-            if any(_discounted(n) and (not costs or _costly(n)) for n in ancestors(target)):
-                found |= parameters_behind(output, through_grad=True).keys()
+    for _, _, output, target in fits(run):
+        if any(_discounted(n) and (not costs or _costly(n)) for n in ancestors(target)):
+            found |= parameters_behind(output, through_grad=True).keys()
     return found
 
 

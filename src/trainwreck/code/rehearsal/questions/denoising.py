@@ -12,7 +12,7 @@ from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.drawn_noise import NOISE, of_samples
 from trainwreck.code.rehearsal.questions.places import formula_left_out, mixture_left_out
 from trainwreck.code.rehearsal.questions.roles import JOINS, STRUCTURE, core, sum_in
-from trainwreck.code.rehearsal.questions.terms import fitted, losses_of, number_of
+from trainwreck.code.rehearsal.questions.terms import fits, number_of
 from trainwreck.core.row import Row
 
 
@@ -35,25 +35,20 @@ def denoisers(run: Rehearsing) -> list[Denoiser]:
     found: list[Denoiser] = []
     outer = [e for e in run.tape if e.name == "forward" and e.result is not None and is_module(e.subject)]
     outer = [_state_first(e) for e in outer]
-    for event, all_terms in losses_of(run):
-        for term in all_terms:
-            pair = fitted(term.node)
-            if pair is None:
+    for event, term, output, target in fits(run):
+        made = core(output)
+        for forward in outer:
+            results = {id(n) for r in parts(forward.result) for n in (r, *core(r))}
+            if not any(id(m) in results for m in made) or not forward.args:
                 continue
-            output, target = pair
-            made = core(output)
-            for forward in outer:
-                results = {id(n) for r in parts(forward.result) for n in (r, *core(r))}
-                if not any(id(m) in results for m in made) or not forward.args:
-                    continue
-                noises = [n for a in forward.args[:1] for n in ancestors(a) if n.op in NOISE]
-                noises = [n for n in noises if mixed_in(forward.args[0], n)]
-                known = mixture(forward)
-                noises = [known[1]] if known is not None else noises
-                noises = [n for n in noises if n.turns or not event.turns]  # else it is part of the data
-                if noises:
-                    found.append(Denoiser(event, term.node, forward.subject, output, target, forward, tuple(noises)))
-                break
+            noises = [n for a in forward.args[:1] for n in ancestors(a) if n.op in NOISE]
+            noises = [n for n in noises if mixed_in(forward.args[0], n)]
+            known = mixture(forward)
+            noises = [known[1]] if known is not None else noises
+            noises = [n for n in noises if n.turns or not event.turns]  # else it is part of the data
+            if noises:
+                found.append(Denoiser(event, term.node, forward.subject, output, target, forward, tuple(noises)))
+            break
     run.memo["denoisers"] = found
     return found
 

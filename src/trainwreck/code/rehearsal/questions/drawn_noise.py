@@ -9,7 +9,7 @@ from trainwreck.code.rehearsal.domain import Node, Value
 from trainwreck.code.rehearsal.graph import ancestors, parts
 from trainwreck.code.rehearsal.questions import Answer
 from trainwreck.code.rehearsal.questions.roles import STRUCTURE
-from trainwreck.code.rehearsal.questions.terms import fitted, losses_of, number_of
+from trainwreck.code.rehearsal.questions.terms import fits, number_of
 
 NOISE = frozenset(["randn", "randn_like", "normal", "standard_normal"])
 
@@ -17,21 +17,16 @@ NOISE = frozenset(["randn", "randn_like", "normal", "standard_normal"])
 def of_samples(run: Rehearsing) -> Iterator[Answer]:
     """The target is noise that was never added to the input, where a data set draws it, for its samples or for all at
     once."""
-    for _, all_terms in losses_of(run):
-        for term in all_terms:
-            pair = fitted(term.node)
-            if pair is None:
-                continue
-            output, target = pair
-            told = _drawn(target)
-            if told is None or told.place is None or any(n is told for n in ancestors(output)):
-                continue
-            for batch in ancestors(output, through=lambda n: n.op not in ("param", "batch")):
-                added = _added(batch) if batch.op == "batch" else None
-                if added is not None:
-                    text = "the network is to tell a noise that was not added to what it is given"
-                    yield Answer(told.place, text, tuple(n.place for n in (added, term.node) if n.place is not None))
-                    return
+    for _, term, output, target in fits(run):
+        told = _drawn(target)
+        if told is None or told.place is None or any(n is told for n in ancestors(output)):
+            continue
+        for batch in ancestors(output, through=lambda n: n.op not in ("param", "batch")):
+            added = _added(batch) if batch.op == "batch" else None
+            if added is not None:
+                text = "the network is to tell a noise that was not added to what it is given"
+                yield Answer(told.place, text, tuple(n.place for n in (added, term.node) if n.place is not None))
+                return
 
 
 def _drawn(value: Value) -> Node | None:

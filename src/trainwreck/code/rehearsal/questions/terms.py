@@ -197,6 +197,15 @@ def fitted(node: Node) -> tuple[Node, Node] | None:
     return pair if pair[0].grad else pair[::-1]
 
 
+def fits(run: Rehearsing) -> Iterator[tuple[Event, Term, Node, Node]]:
+    """Each term of a loss that compares an output with a target by such an error: (backward, term, output, target)."""
+    for event, all_terms in losses_of(run):
+        for term in all_terms:
+            pair = fitted(term.node)
+            if pair is not None:
+                yield event, term, *pair
+
+
 def squared_error(node: Node) -> tuple[Node, Node] | None:
     """The two sides of ``(a - b) ** 2``, ``(a - b).square()``, ``.abs()``, ``norm(a - b)`` or of a loss for errors."""
     inputs = node.inputs
