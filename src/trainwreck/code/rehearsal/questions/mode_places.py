@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from trainwreck.code.rehearsal import Rehearsing
-from trainwreck.code.rehearsal.domain import Event, Node, Place
+from trainwreck.code.rehearsal.domain import Event, Place
 from trainwreck.code.rehearsal.graph import ancestors
 
 
@@ -30,20 +30,13 @@ def _came_quiet(run: Rehearsing, cause: Event, event: Event) -> bool:
     return last is not None and (last.name == "eval" or last.args[:1] == (False,)) and not last.maybe
 
 
-AVERAGES = frozenset(["lerp_", "copy_", "add_", "set_data", "setitem"])
-
-
 def averaged(run: Rehearsing, trained: set[int]) -> set[int]:
     """``trained`` (ids of parameters), and those of copies that follow them: averages of the weights."""
     found = set(trained)
-    for event in run.tape:
-        subject = event.subject
-        if isinstance(subject, Node) and subject.op in ("mul", "mul_") and subject.inputs:
-            subject = subject.inputs[0]  # ``slow.mul_(0.99).add_(fast, alpha=0.01)``
-        if event.name not in AVERAGES or not isinstance(subject, Node) or subject.op != "param" or not event.turns:
-            continue
-        if any(id(n) in trained for n in ancestors(tuple(event.args))):
-            found.add(id(subject))
+    for param in (n for n in run.nodes if n.op == "param"):
+        written = [e for e in param.writes if e.turns]
+        if any(id(n) in trained for event in written for n in ancestors(tuple(event.args))):
+            found.add(id(param))
     return found
 
 
